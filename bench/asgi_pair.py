@@ -17,19 +17,19 @@ HEADERS = [(b"content-type", b"application/json")]
 
 
 class Asked(msgspec.Struct):
-    """What is read of a request."""
+    """The fields of a request that are read."""
 
     uid: str
 
 
 class Review(msgspec.Struct):
-    """What is read of a review."""
+    """The fields of a review that are read."""
 
     request: Asked
 
 
 def pair(patch: str) -> ASGIApp:
-    """Both webhooks."""
+    """Return both webhooks."""
     read = msgspec.json.Decoder(Review).decode
     given: dict[str, Any] = {"/mutate": {"patchType": "JSONPatch", "patch": patch.encode()}, "/validate": {}}
     head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}

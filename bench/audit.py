@@ -1,4 +1,4 @@
-"""How long `gpu-tiers audit`, `lint` and `policy diff` take in a large cluster, and how much memory.
+"""The time that `gpu-tiers audit`, `lint` and `policy diff` take in a large cluster, and their memory.
 
 `python bench/audit.py`. Jobs of 8 pods, Deployments of 10, pods that nobody makes, and web servers without GPUs are
 written straight into etcd of a real control plane, on fake nodes; the commands are then run as a person runs them.
@@ -17,7 +17,7 @@ from subprocess import DEVNULL, Popen
 from growth import Tree, create, pod, tenant, write_objects
 from load import ApiServer
 
-from installation.beside import install_chart
+from installation.local_webhook import install_chart
 from localcluster import ControlPlane
 from localcluster.fake_nodes import node
 from localcluster.waiting import wait_until
@@ -49,7 +49,7 @@ class Object:
     uid: str
 
     def stored(self, **fields: object) -> tuple[str, Tree]:
-        """Its key in etcd, and the object."""
+        """Return its key in etcd, and the object."""
         metadata = {"name": self.name, "namespace": self.namespace, "uid": self.uid}
         metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
         return f"{self.plural}/{self.namespace}/{self.name}", {

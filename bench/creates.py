@@ -1,4 +1,4 @@
-"""What a create costs with gpu-tiers, beside what Kubernetes has in-tree and beside webhooks that do nothing.
+"""The cost of a create with gpu-tiers, next to Kubernetes' in-tree means and webhooks that do nothing.
 
 `python bench/creates.py [--runs 3] [--rounds 4] [--keep FILE]`. Two real control planes, one with one replica and one
 with three, and on them a namespace for each case. All cases take turns, so that a machine that slows down slows all.
@@ -50,7 +50,7 @@ from bench.figures import (
     ours,
     tenants,
 )
-from installation.beside import install_chart
+from installation.local_webhook import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane
@@ -71,7 +71,7 @@ Taken = defaultdict[Key, Samples]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a case is measured: on the control plane with so many replicas, in these namespaces."""
+    """The place of a case: the control plane with so many replicas, and these namespaces."""
 
     replicas: int
     namespaces: list[str]
@@ -79,7 +79,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Load:
-    """So many creates by so many clients at each place in its turn, and so many turns in a round."""
+    """The number of creates, of clients at each place, and of turns in a round."""
 
     what: str
     clients: int
@@ -101,7 +101,7 @@ class Load:
 
 
 def loads() -> Iterator[Load]:
-    """All but the gangs."""
+    """Yield the loads without the gangs."""
     bare = {case: Place(1, [namespace]) for case, namespace in BARE.items()}
     real = {case: bare[case] for case in (NOTHING, QUOTA)}
     dry = {case: bare[case] for case in (NOTHING, POLICIES, GO_PAIR, ASGI_PAIR)} | {GPU_TIERS: Place(1, ["direct"])}
@@ -177,7 +177,7 @@ def started(count: int, stack: ExitStack) -> tuple[ControlPlane, list[Replica]]:
 
 
 def namespace(name: str) -> Iterator[Tree]:
-    """With the ServiceAccount that its pods need."""
+    """Yield a namespace with the ServiceAccount that its pods need."""
     if name != "default":
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
@@ -190,7 +190,7 @@ def tenant(namespace: str) -> Tree:
 
 
 def gives_a_class(cluster: ControlPlane, namespace: str) -> bool:
-    """Whether a GPU pod would have the class of its tier there."""
+    """Return whether a GPU pod would have the class of its tier there."""
     command = ("create", "--dry-run=server", "--output=json", f"--namespace={namespace}", "-f", "-")
     answer = cluster.kubectl(*command, input=json.dumps(GPU_POD), check=False)
     return not answer.code and answer.json()["spec"].get("priorityClassName") == "gpu-batch"
@@ -212,7 +212,7 @@ def run(rounds: int) -> tuple[str, Run]:
 
 
 def figure(key: Key, samples: Samples) -> Figure:
-    """What was measured of a case."""
+    """Return the figure of a case."""
     ordered = sorted(samples.latencies)
     p50, p99 = (round(ordered[int(len(ordered) * part)], 4) for part in (0.5, 0.99))
     return Figure(key, round(statistics.median(samples.rates), 2), p50, p99, samples.again)

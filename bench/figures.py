@@ -1,4 +1,4 @@
-"""What bench/creates.py measures, as values that are kept in a file, and the goals, which are ratios of them."""
+"""Values that bench/creates.py measures and stores in a file, and the goals, which are ratios of them."""
 
 import statistics
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ def ours(replicas: int, what: str) -> str:
 
 
 def tenants(count: int) -> str:
-    """How many, in words."""
+    """Return the number in words."""
     return f"{count} tenant{'s' if count > 1 else ''}" if count else "no tenant"
 
 
 @dataclass(frozen=True)
 class Key:
-    """Which figure: what is created, by how many clients, and what is installed there."""
+    """The key of a figure: what is created, by how many clients, and what is installed there."""
 
     what: str
     clients: int
@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """All runs."""
+    """The values of all runs."""
 
     kubernetes: str
     runs: list[Run]
@@ -75,7 +75,7 @@ class Measured:
 
 
 def read_measured(file: Path) -> Measured:
-    """What was kept; msgspec.ValidationError for anything else."""
+    """Return the stored values; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Measured)
 
 
@@ -88,7 +88,7 @@ class Spread:
     most: float
 
     def text(self, digits: int) -> str:
-        """In words; one run has no spread."""
+        """Return the figure in words; one run has no spread."""
         median, least, most = (f"{each:,.{digits}f}" for each in (self.median, self.least, self.most))
         return median if least == most else f"{median} ({least}\N{EN DASH}{most})"
 
@@ -108,7 +108,7 @@ class Bar:
     above: Key | None = None
 
     def value(self, run: Run) -> float:
-        """In one run."""
+        """Return the value in one run."""
         value = float(getattr(run.of(self.key), self.field))
         return value - getattr(run.of(self.above), self.field) if self.above else value
 
@@ -119,7 +119,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Goal:
-    """How a quantity should be to another one: `times` of it at least, or at most."""
+    """The goal of a quantity against another one: `times` of it at least, or at most."""
 
     of: Bar
     against: Bar
@@ -131,7 +131,7 @@ class Goal:
         return spread([self.of.value(run) / self.against.value(run) for run in runs])
 
     def is_met(self, runs: list[Run]) -> bool:
-        """Whether it is, in most runs. By a difference: a ratio to what noise has brought below 0 tells nothing."""
+        """Return whether most runs meet the goal, by a difference, because a ratio to noise below 0 says nothing."""
         differences = [self.of.value(run) - self.times * self.against.value(run) for run in runs]
         return statistics.median(differences) * (-1 if self.at_least else 1) <= 0
 

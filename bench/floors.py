@@ -1,4 +1,4 @@
-"""What gpu-tiers is measured beside, each in one namespace: what Kubernetes has in-tree, and the least webhooks.
+"""The references for gpu-tiers, each in one namespace: Kubernetes' in-tree means, and minimal webhooks.
 
 All but ResourceQuota give a GPU pod the class gpu-batch, with its priority and its preemption policy.
 """
@@ -102,7 +102,7 @@ def create(cluster: ControlPlane, *trees: Tree) -> None:
 
 
 def call_directly(cluster: ControlPlane, namespace: str, balancer: int, replica: Replica) -> None:
-    """In that namespace the API server calls the replica itself, as it calls the pairs, and not the balancer."""
+    """Let the API server call the replica itself in that namespace, as it calls the pairs, and not the balancer."""
     for kind in KINDS.values():
         behind = cluster.kubectl("get", kind, "zz-gpu-tiers", "--output=json").json()
         direct = admission(kind, namespace, webhooks=deepcopy(behind["webhooks"]))

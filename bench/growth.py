@@ -1,4 +1,4 @@
-"""How much memory a replica takes, and how long until it is ready and has counted, as pods and tenants become more.
+"""The memory of a replica, and the time until it is ready and has counted, as pods and tenants become more.
 
 `python bench/growth.py`. The pods are written straight into etcd of a control plane without controllers: what is
 measured is what a replica makes of them, and not their creation.
@@ -18,7 +18,7 @@ from typing import Any
 
 from load import ApiServer, answer
 
-from installation.beside import Address, install_chart, serve
+from installation.local_webhook import Address, install_chart, serve
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.ports import free_ports
@@ -71,7 +71,7 @@ class Replica:
         return int(status.split(f"{field}:")[1].split()[0]) / 1024
 
     def row(self, size: int, name: str, counted: float | None) -> str:
-        """Its line of the table."""
+        """Return its line of the table."""
         after = "" if counted is None else f"{counted:.1f}"
         return f"| {size:,} | {name} | {self.ready:.1f} | {after} | {self.mib('VmRSS'):.0f} | {self.mib('VmHWM'):.0f} |"
 

@@ -1,6 +1,6 @@
-"""What it costs that pods over quota wait: for one that need not wait, and for 5,000 that do.
+"""The cost of queued pods: for a pod that need not wait, and for 5,000 that do.
 
-`python bench/hold.py [--held 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
+`python bench/hold.py [--pods 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
 of a tenant that refuses and of one that holds, each with room: from create to bound. Then a line: memory, how long it
 takes from a freed GPU to the next bound pod, and how long until the whole line is bound once there is room for it.
 """
@@ -17,7 +17,7 @@ import uvloop
 from load import CREATED, GPU_POD, ApiServer, Samples, Tree, answer, burst
 from reports import cost
 
-from installation.beside import install_chart, start_webhook
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.processes import Process
@@ -32,7 +32,7 @@ IDLE, FREED, CROWD, RUNS = 150, 200, 32, 8
 
 
 class Bound:
-    """When each pod got its node, as a watch told it."""
+    """The times at which pods got their node, as a watch reported it."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
@@ -114,7 +114,7 @@ def percentiles(taken: list[float]) -> str:
     return f"{statistics.median(ordered):.0f} | {ordered[int(len(ordered) * 0.99)]:.0f}"
 
 
-async def measure(cluster: ControlPlane, webhook: Process, apiserver: Process, held: int) -> None:
+async def measure(cluster: ControlPlane, webhook: Process, apiserver: Process, size: int) -> None:
     """Print the tables."""
     server, client = ApiServer(cluster.kubeconfig), await Client.connect(cluster.kubeconfig)
     async with client:
@@ -125,11 +125,11 @@ async def measure(cluster: ControlPlane, webhook: Process, apiserver: Process, h
         before = cost(webhook), cost(apiserver)
         async with following(client, "line") as bound:
             samples = Samples()
-            await burst(server, [path("v1", "pods", "line")], CROWD, held // CROWD * CROWD, POD, samples)
+            await burst(server, [path("v1", "pods", "line")], CROWD, size // CROWD * CROWD, POD, samples)
             await bound.count(RUNS)
             await asyncio.sleep(5)
             after = cost(webhook), cost(apiserver)
-            print(f"\n| with {held // CROWD * CROWD:,} pods, {RUNS} of them running | |\n|---|---|")
+            print(f"\n| with {size // CROWD * CROWD:,} pods, {RUNS} of them running | |\n|---|---|")
             print(f"| created a second, {CROWD} clients | {samples.rates[0]:.0f} |")
             print(f"| the leader, MiB more | {after[0].mib - before[0].mib:.0f} |")
             print(f"| the API server, MiB more | {after[1].mib - before[1].mib:.0f} |")
@@ -138,8 +138,8 @@ async def measure(cluster: ControlPlane, webhook: Process, apiserver: Process, h
                 f"| from a freed GPU to the next bound pod, p50 and p99 ms | {percentiles(gaps).replace('|', 'and')} |"
             )
             began, done = time.perf_counter(), len(bound.at)
-            cluster.kubectl("patch", "tenantquota", "line", "--type=merge", f"--patch={wide(held)}")
-            await bound.count(held // CROWD * CROWD, seconds=600)
+            cluster.kubectl("patch", "tenantquota", "line", "--type=merge", f"--patch={wide(size)}")
+            await bound.count(size // CROWD * CROWD, seconds=600)
             took = time.perf_counter() - began
             print(f"| bound a second once there is room for all | {(len(bound.at) - done) / took:.0f} |")
         in_use = [raw async for raw in listed_objects(client.list_pages(path("v1", "pods", "line")))]
@@ -153,14 +153,14 @@ def wide(gpus: int) -> str:
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--held", type=int, default=5000, help="pods of the line")
-    held = parser.parse_args().held
+    parser.add_argument("--pods", type=int, default=5000, help="number of queued pods")
+    size = parser.parse_args().pods
     with ControlPlane() as cluster:
         names = ("refuses", "holds", "line")
         for name in names:
             cluster.kubectl("create", "namespace", name)
-        for number in range(2 + held // 900):  # each takes 1,000 pods
-            cluster.add_node(f"gpu-{number}", gpus=held)
+        for number in range(2 + size // 900):  # each takes 1,000 pods
+            cluster.add_node(f"gpu-{number}", gpus=size)
         address = install_chart(cluster)
         webhook = start_webhook(cluster, address, "--log-level=warning")
         wait_for_webhook(cluster)
@@ -169,7 +169,7 @@ def main() -> None:
             cluster.apply(json.dumps(each))
         cluster.kubectl("wait", "--for=condition=Ready", "tenantquota", "--all", "--timeout=60s")
         apiserver = cluster.processes.named("kube-apiserver")
-        uvloop.run(measure(cluster, webhook, apiserver, held))
+        uvloop.run(measure(cluster, webhook, apiserver, size))
 
 
 if __name__ == "__main__":

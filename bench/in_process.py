@@ -1,4 +1,4 @@
-"""How long one review takes, without a socket, beside what the obvious way of writing it takes in the same run.
+"""The time of one review without a socket, next to the obvious way of writing it in the same run.
 
 `python bench/in_process.py`. The ratio counts, not the microseconds: it holds on another machine.
 """

@@ -70,7 +70,7 @@ class Samples:
 
 
 class ApiServer:
-    """Where a kubeconfig leads, what proves who we are, and the connections of clients that were there before."""
+    """The address in a kubeconfig, our credentials, and the connections of earlier clients."""
 
     def __init__(self, kubeconfig: Path) -> None:
         tree = yaml.safe_load(kubeconfig.read_text())
@@ -114,7 +114,7 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 async def burst(server: ApiServer, paths: Sequence[str], clients: int, creates: int, tree: Tree, into: Samples) -> None:
-    """So many creates by so many clients, who take turns at the paths. A refusal ends the program."""
+    """Create so many objects by so many clients, who take turns at the paths. A refusal ends the program."""
     body, connections = json.dumps(tree).encode(), await server.clients(clients)
 
     async def one_client(number: int) -> None:

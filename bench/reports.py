@@ -1,4 +1,4 @@
-"""What it costs a replica that trainings report: 5,000 pods, one report each 30 s, each over a connection of its own.
+"""The cost of reports for a replica: 5,000 pods, one report each 30 s, each over a connection of its own.
 
 `python bench/reports.py`. The tokens are signed with the control plane's own key, as the API server signs them. Beside
 it stands the same replica without reports.
@@ -16,7 +16,7 @@ from pathlib import Path
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from installation.beside import install_chart, serve
+from installation.local_webhook import install_chart, serve
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.components import ISSUER
@@ -33,7 +33,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a process: CPU seconds since it began, and MiB that it has. Linux: proc(5)."""
+    """The cost of a process: CPU seconds since it began, and MiB that it has. Linux: proc(5)."""
 
     cpu: float
     mib: float

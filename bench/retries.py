@@ -1,4 +1,4 @@
-"""How long controllers wait with their next try: after an outage in Enforce, and after a full quota has room again.
+"""The waits of controllers before their next try: after an outage in Enforce, and after a full quota has room.
 
 `python bench/retries.py`, for some eight minutes; `--operators` measures workloads of JobSet, Trainer, the training
 operator, KubeRay and LeaderWorkerSet instead. Each case has workloads of its own, three of each kind and of one pod
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from installation.beside import Address, install_chart, start_webhook
+from installation.local_webhook import Address, install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.operators import RunningOperator, rows
@@ -30,8 +30,8 @@ OPERATORS = {
 }
 KINDS = tuple(OPERATORS) if "--operators" in sys.argv else IN_TREE
 EACH, OUTAGE, SHORT, LONG = 3, 30.0, 60.0, 300.0
-AWAY, TOLD, BRIEFLY, LONGER = "outage", "outage-then-annotated", "full-a-minute", "full-five-minutes"
-CASES = (AWAY, TOLD, BRIEFLY, LONGER)
+AWAY, ANNOTATED, BRIEFLY, LONGER = "outage", "outage-then-annotated", "full-a-minute", "full-five-minutes"
+CASES = (AWAY, ANNOTATED, BRIEFLY, LONGER)
 LONGEST_WAIT = 1200
 Tree = dict[str, Any]
 
@@ -129,8 +129,8 @@ def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
     for case in (BRIEFLY, LONGER):
         fill(cluster, case)
     away(cluster, address)
-    since = dict.fromkeys((AWAY, TOLD), time.time())
-    cluster.kubectl("annotate", ",".join(KINDS), "--all", f"--namespace={TOLD}", "example.com/retry=now")
+    since = dict.fromkeys((AWAY, ANNOTATED), time.time())
+    cluster.kubectl("annotate", ",".join(KINDS), "--all", f"--namespace={ANNOTATED}", "example.com/retry=now")
     for case in (BRIEFLY, LONGER):
         create(cluster, case, *workloads())
     for case, seconds in ((BRIEFLY, SHORT), (LONGER, LONG - SHORT)):
@@ -154,7 +154,7 @@ def away(cluster: ControlPlane, address: Address) -> None:
     process, until = cluster.processes.named("gpu-tiers"), time.monotonic() + OUTAGE
     process.popen.kill()
     cluster.processes.end(process)
-    for case in (AWAY, TOLD):
+    for case in (AWAY, ANNOTATED):
         create(cluster, case, *workloads())
     time.sleep(max(0.0, until - time.monotonic()))
     start_webhook(cluster, address)

@@ -1,4 +1,4 @@
-"""How long `gpu-tiers review -f FOLDER` takes over 1,000 mixed manifests, the start of the program included.
+"""The time of `gpu-tiers review -f FOLDER` over 1,000 mixed manifests, the start of the program included.
 
 `python bench/review_folder.py`. The manifests are the golden ones and the examples, each time with another name, other
 images and other arguments, so that no two are alike.
@@ -43,7 +43,7 @@ def varied(tree: object, number: int) -> object:
 
 
 def manifests() -> Iterator[str]:
-    """So many manifests, no two alike."""
+    """Yield so many manifests, no two alike."""
     for number, seed in enumerate(islice(cycle(seeds()), COUNT)):
         tree: Any = varied(seed, number)
         tree["metadata"] = {**tree["metadata"], "name": f"{tree['metadata'].get('name', 'made')}-{number}"}

@@ -1,4 +1,4 @@
-"""What a command takes to start: the modules that it imports, and its CPU time up to a connection that is refused.
+"""The start of a command: the modules that it imports, and its CPU time up to a refused connection.
 
 `python bench/startup.py`. The median of some runs; the commands take turns.
 """
@@ -36,8 +36,8 @@ def run(command: str, kubeconfig: Path, *options: str) -> tuple[float, str]:
     env = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # pip compiles what it installs
     words = (sys.executable, *options, PROGRAM, *command.split())
-    told = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=env).stderr
-    return cpu_of_children() - before, told
+    output = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=env).stderr
+    return cpu_of_children() - before, output
 
 
 def cpu_of_children() -> float:
@@ -47,7 +47,7 @@ def cpu_of_children() -> float:
 
 
 def imported(command: str, kubeconfig: Path) -> int:
-    """How many modules a run imports."""
+    """Return how many modules a run imports."""
     return run(command, kubeconfig, "-X", "importtime")[1].count("import time:") - 1
 
 

@@ -1,4 +1,4 @@
-"""Where the time of one create goes that gpu-tiers adds: conditions, the way to the webhook and back, the webhook.
+"""The time that gpu-tiers adds to a create: conditions, the way to the webhook and back, the webhook.
 
 `python bench/where_it_goes.py [--rounds 8]`. The cases of bench/creates.py for one client, dry runs, in turns. The API
 server's own metrics tell how long it waited for each webhook and evaluated each condition, those of the replica how
@@ -41,7 +41,7 @@ MARKS = {"webhook_admission": "waited for", "match_condition_evaluation": "condi
 
 
 def sums(text: str) -> Iterator[tuple[str, float]]:
-    """What took how many seconds so far, by the metrics of an API server or of a replica."""
+    """Yield the seconds of each part so far, by the metrics of an API server or of a replica."""
     for found in SUMS.finditer(text):
         named = NAME.search(found["labels"])
         kind = found["part"] or found["ours"] or found["policy"]
@@ -68,7 +68,7 @@ def reader(cluster: ControlPlane, replica: Replica) -> Callable[[], dict[str, fl
 
 
 async def measure(server: ApiServer, read: Callable[[], dict[str, float]], rounds: int) -> dict[str, dict[str, float]]:
-    """By case and part milliseconds a create, after a round that doesn't count."""
+    """Return milliseconds a create by case and part, after a round that doesn't count."""
     taken: dict[str, dict[str, list[float]]] = {case: defaultdict(list) for case, *_ in CASES}
     for number in range(rounds + 1):
         for case, namespace, pod in CASES:

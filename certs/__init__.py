@@ -1,1 +1,1 @@
-"""Where the webhook's serving certificate comes from, and who trusts it."""
+"""The source of the webhook's serving certificate, and the clients that trust it."""

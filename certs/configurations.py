@@ -1,7 +1,7 @@
-"""Keeps both webhook configurations as the API server needs them to call the webhook, and says whether they are there.
+"""Keeps both webhook configurations as the API server needs them to call the webhook, and reports whether they exist.
 
-A configuration without a path is not called: until a replica has written one, the API server gets a 404 and does what
-failurePolicy says.
+A configuration without a path is not called: until a replica has written one, the API server gets a 404 and acts by
+failurePolicy.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 ENDS = {"mutatingwebhookconfigurations": "/mutate", "validatingwebhookconfigurations": "/validate"}
-"""How the paths in each kind of configuration end."""
+"""The suffix of the paths in each kind of configuration."""
 KINDS = tuple(ENDS)
 SECRET = re.compile(r"/[0-9a-f]{32}/(mutate|validate)")
 """A path that a replica wrote. The chart's policy own-configurations lets it write no other."""
@@ -31,13 +31,13 @@ RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Seen:
-    """A configuration as last seen, None where it is missing; `since` is when its bundle was first seen so."""
+    """A configuration as last seen, None if it is missing; `since` is when its bundle was first seen."""
 
     configuration: Json | None
     since: datetime
     webhooks: tuple[Json, ...] = field(init=False)
     paths: frozenset[str] = field(init=False)
-    """Where the API server asks; "" for an entry whose path nobody answers."""
+    """The paths that the API server calls; "" for an entry whose path nobody answers."""
 
     def __post_init__(self) -> None:
         found = (self.configuration or {}).get("webhooks") or ()
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def bundles(self) -> frozenset[str]:
-        """The distinct base64 caBundles of the entries; "" for an entry without."""
+        """Return the distinct base64 caBundles of the entries; "" for an entry without."""
         return frozenset(_ca_bundle(webhook) for webhook in self.webhooks)
 
 
@@ -59,10 +59,10 @@ class Seen:
 class WebhookConfigurations:
     """The Mutating- and the ValidatingWebhookConfiguration of one name.
 
-    `wanted` gives the CA bundle (PEM) to keep in every entry. Without it somebody else writes caBundle, such as
+    `wanted` returns the CA bundle (PEM) for every entry. Without it somebody else writes caBundle, such as
     cert-manager's cainjector. An entry that calls the Service without a secret path gets that of the other entries, or
-    a new one. Nothing else stores the path. A `helm upgrade` may reset both fields: a watch notices at once, and every
-    `every` seconds all is compared again.
+    a new one. Nothing else stores the path. A `helm upgrade` may reset both fields: a watch notices that at once, and
+    everything is compared again every `every` seconds.
     """
 
     objects: Objects
@@ -70,13 +70,13 @@ class WebhookConfigurations:
     wanted: Callable[[], Awaitable[bytes]] | None = None
     every: float = 60.0
     paths: frozenset[str] = frozenset()
-    """Where the webhook answers: all paths that the configurations name."""
+    """The paths at which the webhook answers: all paths in the configurations."""
     _seen: dict[str, Seen] = field(default_factory=dict)
     _one_check_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def seen(self) -> Mapping[str, Seen]:
-        """The configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
+        """Return the configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
         return MappingProxyType(self._seen)
 
     @property
@@ -90,9 +90,9 @@ class WebhookConfigurations:
         return all(kind in self._seen and self._seen[kind].registered for kind in KINDS)
 
     def trusted_since(self, bundle: bytes) -> datetime | None:
-        """Since when every entry of both configurations carries exactly this bundle; None while one does not.
+        """Return since when every entry of both configurations has exactly this bundle; None while one does not.
 
-        A missing configuration counts as carrying it: nobody calls by it, and it gets the bundle when it returns.
+        A missing configuration counts as having it, because nobody calls by it, and it gets the bundle when it returns.
         """
         encoded = frozenset({_encoded(bundle)})
         seen = [self._seen.get(kind) for kind in KINDS]
@@ -100,7 +100,7 @@ class WebhookConfigurations:
         return max(times) if len(times) == len(KINDS) else None
 
     async def check(self) -> None:
-        """Compare both now, and write what differs. Raises CertificateError."""
+        """Compare both now, and write the differences. Raises CertificateError."""
         for kind in KINDS:
             await self._check(kind)
 
@@ -121,16 +121,16 @@ class WebhookConfigurations:
                 await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _check(self, kind: str) -> str | None:
-        """Compare one, write what differs; its resourceVersion, None where it is missing."""
+        """Compare one, write the differences, and return its resourceVersion; None if it is missing."""
         async with self._one_check_at_a_time:
             place, about = f"{GROUP}/{kind}", {"kind": kind, "name": self.name}
             found = await self.objects.get(place, self.name)
             version = _version(found)
             try:
                 if found is not None:
-                    # The patch tests the resourceVersion: entries have no key but their place in the list, and of two
-                    # replicas that make a path one writes. And because the wanted bundle is read after the
-                    # configuration, a replica that still knows only the old CA can't overwrite the bundle that another
+                    # The patch tests the resourceVersion, because entries have no key but their position in the list,
+                    # and if two replicas make a path only one may write. The wanted bundle is read after the
+                    # configuration, so a replica that knows only the old CA can't overwrite the bundle that another
                     # has just written.
                     bundle = _encoded(await self.wanted()) if self.wanted is not None else None
                     operations = corrections(found, ENDS[kind], bundle)

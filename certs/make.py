@@ -19,9 +19,9 @@ class Lifetimes:
     ca: timedelta = timedelta(days=3650)
     leaf: timedelta = timedelta(days=90)
     backdate: timedelta = timedelta(minutes=5)
-    """Clocks of API servers may lag by this much: certificates are valid from that long before now."""
+    """The largest lag of an API server's clock: certificates are valid from that long ago."""
     settle: timedelta = timedelta(minutes=1)
-    """How long a new CA bundle needs to reach every API server after it was written."""
+    """The time in which a new CA bundle reaches every API server after it was written."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Pair:
 
 
 def utc_now() -> datetime:
-    """The clock that every source uses unless a test gives another."""
+    """Return the time of every source's clock, unless a test gives another."""
     return datetime.now(UTC)
 
 
 def service_names(service: str, namespace: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """The names an API server may call a Service by, then the extra DNS names and IPs."""
+    """Return the names by which an API server may call a Service, then the extra DNS names and IPs."""
     host = f"{service}.{namespace}.svc"
     return tuple(dict.fromkeys((host, f"{host}.cluster.local", *extra)))
 
 
 def make_ca(now: datetime, lifetimes: Lifetimes) -> Pair:
-    """A self-signed CA that may sign serving certificates and no further CA."""
+    """Return a self-signed CA that may sign serving certificates and no further CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
-    # A subject of its own: while two CAs are trusted, a verifier must never take one for the other.
+    # The subject is unique, because a verifier must never take one trusted CA for another.
     subject = _named(f"gpu-tiers-ca-{serial:x}"[:32])
     certificate = (
         _builder(key, now, now + lifetimes.ca, lifetimes)
@@ -62,7 +62,7 @@ def make_ca(now: datetime, lifetimes: Lifetimes) -> Pair:
 
 
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetimes) -> Pair:
-    """A serving certificate for the names, of its own key; it never outlives the CA."""
+    """Return a serving certificate for the names, with a new key; it never outlives the CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + lifetimes.leaf, ca.certificate.not_valid_after_utc)
     sans = [_general_name(name) for name in names]
@@ -92,7 +92,7 @@ def names_of(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def canonical(names: Iterable[str]) -> frozenset[str]:
-    """Names as a certificate gives them back (`0:0::1` is `::1`)."""
+    """Return names in the form of a certificate (`0:0::1` is `::1`)."""
     return frozenset(str(_general_name(name).value) for name in names)
 
 
@@ -101,7 +101,7 @@ def pem(*certificates: x509.Certificate) -> bytes:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as unencrypted PKCS#8 PEM, the form of Secrets of type kubernetes.io/tls."""
+    """Return a private key as unencrypted PKCS#8 PEM, the form of Secrets of type kubernetes.io/tls."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 

@@ -1,14 +1,14 @@
 """The webhook's own CA and certificate, without cert-manager; all replicas share them through one Secret.
 
-A replica writes the Secret only where no other has written it since it was read.
+A replica writes the Secret only if no other has written it since it was read.
 
-A rotation of the CA is three steps, and the order is what keeps every call working:
+A rotation of the CA has three steps, in an order that keeps every call working:
 
-1. The new CA joins the bundle; the served certificate stays the old CA's. Serving a certificate of the new CA now
-   would break each API server that has not read the new bundle yet.
+1. The new CA joins the bundle, and the old CA's certificate is still served. A certificate of the new CA would break
+   each API server that has not read the new bundle yet.
 2. The bundle with both is written to the webhook configurations, and the API servers get time to read it.
-3. Only then (`trusted`) the new CA issues. Replicas take the new certificate at different moments, so the old CA
-   stays trusted, until it expires.
+3. Only then (`trusted`) the new CA issues. Replicas take the new certificate at different moments, so the old CA stays
+   trusted until it expires.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from certs.source import Bundle, CertificateError, Objects, Outdated, bundle_of
 CA, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 
 CA_SHARE = 4 / 5
-"""Of its life a CA is current; the rest is for clients that have yet to learn of the next one."""
+"""The share of its life in which a CA is current; the rest is for clients that don't know the next one yet."""
 LEAF_SHARE = 2 / 3
-"""Of its life a certificate is served before the next is issued: cert-manager's default too."""
+"""The share of its life in which a certificate is served before the next is issued: cert-manager's default too."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredPairs:
     """A Secret's content as far as it can be read. The first authority is the current one, if `signer` is set."""
 
     authorities: tuple[x509.Certificate, ...] = ()
@@ -47,76 +47,76 @@ class Kept:
 
 @dataclass(frozen=True)
 class Step:
-    """The content that the Secret should have, and the reasons for which it changes; none where it does not."""
+    """The content that the Secret should have, and the reasons for the change, if any."""
 
-    kept: Kept
+    stored: StoredPairs
     reasons: tuple[str, ...] = ()
 
 
-def kept_in(data: Mapping[str, bytes]) -> Kept:
-    """The usable parts of a Secret's data; a broken part counts as absent."""
+def certificates_in(data: Mapping[str, bytes]) -> StoredPairs:
+    """Return the usable parts of a Secret's data; a broken part counts as absent."""
     authorities = _certificates(data.get(CA, b""))
-    return Kept(
+    return StoredPairs(
         authorities,
         _pair(authorities, data.get(CA_KEY, b"")),
         _pair(_certificates(data.get(CERTIFICATE, b"")), data.get(KEY, b"")),
     )
 
 
-def data_of(kept: Kept) -> dict[str, bytes]:
-    """The Secret's data. `kept` comes from `advance`, so it has both pairs."""
-    if kept.signer is None or kept.leaf is None:
+def data_of(stored: StoredPairs) -> dict[str, bytes]:
+    """Return the Secret's data. `stored` comes from `advance`, so it has both pairs."""
+    if stored.signer is None or stored.leaf is None:
         raise ValueError("nothing to write: a CA or a certificate is missing")
     return {
-        CA: pem(*kept.authorities),
-        CA_KEY: key_pem(kept.signer.key),
-        CERTIFICATE: pem(kept.leaf.certificate),
-        KEY: key_pem(kept.leaf.key),
+        CA: pem(*stored.authorities),
+        CA_KEY: key_pem(stored.signer.key),
+        CERTIFICATE: pem(stored.leaf.certificate),
+        KEY: key_pem(stored.leaf.key),
     }
 
 
-def advance(kept: Kept, *, now: datetime, names: Collection[str], lifetimes: Lifetimes, trusted: bool) -> Step:
-    """The next content. `trusted`: every API server had the time to read a bundle with the current CA."""
+def advance(stored: StoredPairs, *, now: datetime, names: Collection[str], lifetimes: Lifetimes, trusted: bool) -> Step:
+    """Return the next content. `trusted`: every API server had the time to read a bundle with the current CA."""
     reasons: list[str] = []
 
-    # 1. A current CA. One made in this very step is in nobody's bundle yet.
-    alive = tuple(ca for ca in kept.authorities if ca.not_valid_after_utc > now)
-    ca = kept.signer
+    # 1. The current CA. No bundle has a CA that is made in this step.
+    alive = tuple(ca for ca in stored.authorities if ca.not_valid_after_utc > now)
+    ca = stored.signer
     if ca is None or now >= _at(ca.certificate, CA_SHARE):
         reasons.append("the CA is at 4/5 of its life" if ca else "no usable CA")
         ca = make_ca(now, lifetimes)
-        kept, trusted = replace(kept, signer=ca, authorities=(ca.certificate, *alive)), False
-    elif alive != kept.authorities:
+        stored, trusted = replace(stored, signer=ca, authorities=(ca.certificate, *alive)), False
+    elif alive != stored.authorities:
         reasons.append("an old CA expired")
-        kept, trusted = replace(kept, authorities=alive), False
+        stored, trusted = replace(stored, authorities=alive), False
 
-    # 2. A certificate that serves: at once where none does, else once the CA that issues it is trusted.
-    reason = _unusable(kept, now)
-    if not reason and (trusted or _issued_by(kept.leaf, ca.certificate)):
-        reason = _due(kept, ca, now, names)
+    # 2. The certificate: replaced at once if none is usable, otherwise once the CA that issues it is trusted.
+    reason = _unusable(stored, now)
+    if not reason and (trusted or _issued_by(stored.leaf, ca.certificate)):
+        reason = _due(stored, ca, now, names)
     if reason:
         reasons.append(reason)
-        kept = replace(kept, leaf=make_leaf(ca, names, now, lifetimes))
-    return Step(kept, tuple(reasons))
+        stored = replace(stored, leaf=make_leaf(ca, names, now, lifetimes))
+    return Step(stored, tuple(reasons))
 
 
-def _unusable(kept: Kept, now: datetime) -> str:
-    if kept.leaf is None:
+def _unusable(stored: StoredPairs, now: datetime) -> str:
+    if stored.leaf is None:
         return "no usable certificate"
-    if kept.leaf.certificate.not_valid_after_utc <= now:
+    if stored.leaf.certificate.not_valid_after_utc <= now:
         return "the certificate expired"
-    if not any(_issued_by(kept.leaf, ca) for ca in kept.authorities):
+    if not any(_issued_by(stored.leaf, ca) for ca in stored.authorities):
         return "the certificate is of no CA in the bundle"
     return ""
 
 
-def _due(kept: Kept, ca: Pair, now: datetime, names: Collection[str]) -> str:
-    """Why a certificate that still serves should be followed by another."""
-    if kept.leaf is None or not _issued_by(kept.leaf, ca.certificate):
+def _due(stored: StoredPairs, ca: Pair, now: datetime, names: Collection[str]) -> str:
+    """Return why a certificate that still serves should be followed by another."""
+    if stored.leaf is None or not _issued_by(stored.leaf, ca.certificate):
         return "the certificate is of an older CA"
-    if names_of(kept.leaf.certificate) != canonical(names):
+    if names_of(stored.leaf.certificate) != canonical(names):
         return "the certificate is for other names"
-    return "the certificate is at 2/3 of its life" if now >= _at(kept.leaf.certificate, LEAF_SHARE) else ""
+    return "the certificate is at 2/3 of its life" if now >= _at(stored.leaf.certificate, LEAF_SHARE) else ""
 
 
 def _issued_by(leaf: Pair | None, ca: x509.Certificate) -> bool:
@@ -154,18 +154,18 @@ def _pair(certificates: tuple[x509.Certificate, ...], key: bytes) -> Pair | None
 
 @dataclass(frozen=True)
 class Content:
-    """A Secret's data at one resourceVersion; a value that is no base64 reads as empty."""
+    """A Secret's data at one resourceVersion; a value that is not base64 reads as empty."""
 
     version: str
     data: Mapping[str, bytes]
 
     def bundle(self) -> Bundle:
-        """The bundle to serve. Raises CertificateError where the data is empty or broken."""
+        """Return the bundle to serve. Raises CertificateError if the data is empty or broken."""
         return bundle_of(self.data.get(CERTIFICATE, b""), self.data.get(KEY, b""), self.data.get(CA, b""))
 
 
 class CertificateSecret:
-    """One named Secret, which the chart makes empty (RBAC cannot narrow `create` to a name)."""
+    """One named Secret, which the chart creates empty (RBAC cannot restrict `create` to a name)."""
 
     def __init__(self, objects: Objects, namespace: str, name: str) -> None:
         self._objects = objects
@@ -186,7 +186,7 @@ class CertificateSecret:
         return Content(found["metadata"]["resourceVersion"], data)
 
     async def swap(self, seen: Content, data: Mapping[str, bytes]) -> bool:
-        """Write the data if the Secret is still as seen; False where another replica was first."""
+        """Write the data if the Secret is still as seen; False if another replica was first."""
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         body = {"metadata": {"resourceVersion": seen.version}, "data": encoded}
         try:
@@ -207,15 +207,15 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
 ROUNDS = 10
-"""Lost races in a row before giving up until the next check: each means that another replica wrote."""
+"""Lost races in a row before giving up until the next check. Each means that another replica wrote."""
 
 
 @dataclass(eq=False)
 class SelfManaged:
-    """Fills the Secret, renews what it holds in time, and serves it.
+    """Fills the Secret, renews its content in time, and serves it.
 
-    `configurations` is the same object that the server runs: it says when a new CA is trusted. To force a new CA,
-    empty the Secret's data.
+    `configurations` is the server's own object, which says when a new CA is trusted. To force a new CA, empty the
+    Secret's data.
     """
 
     secret: CertificateSecret
@@ -227,12 +227,12 @@ class SelfManaged:
     _served: Bundle | None = None
 
     async def load(self) -> Bundle:
-        """The agreed bundle, made now if the Secret is empty. Raises CertificateError."""
+        """Return the agreed bundle, made now if the Secret is empty. Raises CertificateError."""
         self._served = (await self._agreed()).bundle()
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Each new bundle. While the Secret is unreachable or gone, the last good one stays active."""
+        """Yield each new bundle. While the Secret is unreachable or gone, the last good one stays active."""
         while True:
             try:
                 content = await self._agreed()
@@ -240,7 +240,7 @@ class SelfManaged:
                 if bundle != self._served:
                     self._served = bundle
                     yield bundle
-                # Have a new CA written to the configurations at once: their own loop would be up to a check late.
+                # Write a new CA to the configurations at once, because their own loop would be up to a check late.
                 if self.configurations.trusted_since(bundle.ca) is None:
                     await self.configurations.check()
                 await self.secret.changed(content.version, within=self.every)
@@ -249,15 +249,15 @@ class SelfManaged:
                 await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _agreed(self) -> Content:
-        """The Secret's content once nothing is to be done about it, by this replica or another."""
+        """Return the Secret's content once it is complete, by this replica or another."""
         for _ in range(ROUNDS):
             content = await self.secret.read()
             now, since = self.now(), self.configurations.trusted_since(content.data.get(CA, b""))
             trusted = since is not None and now >= since + self.lifetimes.settle
-            kept = kept_in(content.data)
-            step = advance(kept, now=now, names=self.names, lifetimes=self.lifetimes, trusted=trusted)
+            stored = certificates_in(content.data)
+            step = advance(stored, now=now, names=self.names, lifetimes=self.lifetimes, trusted=trusted)
             if not step.reasons:
                 return content
-            if await self.secret.swap(content, data_of(step.kept)):
+            if await self.secret.swap(content, data_of(step.stored)):
                 log.info("certificate written", {"secret": self.secret.title, "reasons": list(step.reasons)})
         raise CertificateError(f"{self.secret.title} is written by somebody else all the time")

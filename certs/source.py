@@ -1,6 +1,6 @@
-"""Where a serving certificate comes from: sources and what they need of the API server, and a bundle.
+"""The sources of a serving certificate, their needs of the API server, and a bundle.
 
-A bundle is put into a live TLS context, and described in lines. Objects of the API server are plain dicts.
+A bundle is loaded into a live TLS context, and described in lines. Objects of the API server are plain dicts.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from certs.make import Lifetimes, key_pem, make_ca, make_leaf, names_of, pem, ut
 
 
 class CertificateError(Exception):
-    """No certificate can be had, or none can be trusted, and why."""
+    """The reason why no certificate is available or trusted."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A serving certificate (leaf first), its key, and the CAs a client should trust: all PEM.
+    """A serving certificate (leaf first), its key, and the CAs that clients should trust, all in PEM.
 
-    Made by `bundle_of`, so the key always fits the certificate. `ca` may be empty: the source knows no CA.
+    `bundle_of` makes it, so the key always fits the certificate. `ca` may be empty, if the source knows no CA.
     """
 
     certificate: bytes
@@ -40,14 +40,14 @@ class CertificateSource(Protocol):
     """A source of the serving certificate."""
 
     async def load(self) -> Bundle:
-        """The bundle to start with. Raises CertificateError where there is none."""
+        """Return the bundle to start with. Raises CertificateError if there is none."""
 
     def changes(self) -> AsyncIterator[Bundle]:
-        """Each bundle that differs from the one before, for ever; troubles are logged and outlasted."""
+        """Yield each bundle that differs from the previous one, forever; problems are logged and retried."""
 
 
 def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
-    """Check that the three PEM texts can be read and fit together. Raises CertificateError saying which not."""
+    """Check that the three PEM texts can be read and fit together. Raises CertificateError with the mistake."""
     chain = _certificates(certificate, "certificate")
     try:
         private = load_pem_private_key(key, password=None)
@@ -63,7 +63,7 @@ def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
 def apply(context: ssl.SSLContext, bundle: Bundle) -> None:
     """Serve the bundle on new connections of a context that may be live already.
 
-    OpenSSL reads files only: one of mode 0600 in the temporary folder, gone when this returns.
+    OpenSSL only reads files: one of mode 0600 in the temporary folder, deleted when this returns.
     """
     with tempfile.NamedTemporaryFile(prefix="gpu-tiers-", suffix=".pem") as file:
         file.write(bundle.key + b"\n" + bundle.certificate)
@@ -79,7 +79,7 @@ def _certificates(pem: bytes, what: str) -> list[x509.Certificate]:
 
 
 def describe(bundle: Bundle, now: datetime) -> list[str]:
-    """Subject, issuer, names, dates (UTC) and days left, of the served certificate and of each trusted CA."""
+    """Return subject, issuer, names, dates (UTC) and days left, of the served certificate and of each trusted CA."""
     lines: list[str] = []
     for certificate in x509.load_pem_x509_certificates(bundle.certificate):
         lines += ["certificate", *_details(certificate, now)]
@@ -111,22 +111,22 @@ JsonPatch = list[Json]
 
 
 class Outdated(CertificateError):  # noqa: N818 - reads as what happened
-    """The object is no longer as it was read: somebody else wrote first."""
+    """The object has changed since it was read, because somebody else wrote first."""
 
 
 class Objects(Protocol):
     """The API server, one named object at a time, so that RBAC by resourceNames is enough.
 
-    `collection` is a path: /api/v1/namespaces/x/secrets. What fails raises CertificateError.
+    `collection` is a path: /api/v1/namespaces/x/secrets. Failures raise CertificateError.
     """
 
     async def get(self, collection: str, name: str) -> Json | None:
-        """The object, or None where there is none."""
+        """Return the object, or None if it does not exist."""
 
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
-        """Apply a JSON merge patch (a dict) or a JSON patch (a list); the object as it is now.
+        """Apply a JSON merge patch (a dict) or a JSON patch (a list), and return the object.
 
-        Raises Outdated where the resourceVersion in a merge patch, or a `test` in a JSON patch, doesn't hold.
+        Raises Outdated if the resourceVersion in a merge patch, or a `test` in a JSON patch, doesn't hold.
         """
 
     async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
@@ -139,10 +139,10 @@ CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
 
 
 class CertificateFiles:
-    """tls.crt, tls.key and ca.crt of a folder, read again every few seconds.
+    """Reads tls.crt, tls.key and ca.crt of a folder again every few seconds.
 
-    Content is compared, not time stamps, and nothing is watched by inotify: a Secret's mount changes by a swap
-    of its `..data` link. ca.crt may be absent: cert-manager leaves it out for issuers that have none.
+    Content is compared, not time stamps or inotify events, because a Secret's mount changes by a swap of its `..data`
+    link. ca.crt may be absent: cert-manager leaves it out for issuers without one.
     """
 
     def __init__(self, folder: Path, *, every: float = 5.0) -> None:
@@ -152,12 +152,12 @@ class CertificateFiles:
         self._trouble = ""
 
     async def load(self) -> Bundle:
-        """The bundle in the folder. Raises CertificateError naming the file that is missing or wrong."""
+        """Return the bundle in the folder. Raises CertificateError naming the file that is missing or wrong."""
         self._served = await asyncio.to_thread(read_folder, self._folder)
         return self._served
 
     async def changes(self) -> AsyncIterator[Bundle]:
-        """Each new good pair; one that is half written or does not fit leaves the last good one active."""
+        """Yield each new good pair; the last good one stays active while a pair is half written or does not fit."""
         while True:
             await asyncio.sleep(self._every)
             try:
@@ -197,9 +197,9 @@ def _content(path: Path) -> bytes:
 
 
 def make_files(folder: Path, names: Collection[str], *, now: datetime | None = None) -> Bundle:
-    """Write tls.crt, tls.key (mode 0600) and ca.crt, as `CertificateFiles` reads them; the folder is made.
+    """Write tls.crt, tls.key (mode 0600) and ca.crt, as `CertificateFiles` reads them; the folder is created.
 
-    The CA's key is thrown away: nobody can issue another certificate that clients of this CA would trust.
+    The CA's key is discarded, so nobody can issue another certificate that clients of this CA would trust.
     """
     moment, lives = now or utc_now(), Lifetimes()
     ca = make_ca(moment, lives)

@@ -1,1 +1,1 @@
-"""`make preemption-demo` measures what a preemption costs, `make placement-demo` where gangs come to lie."""
+"""`make preemption-demo` measures what a preemption costs, `make placement-demo` on which nodes gangs run."""

@@ -1,6 +1,6 @@
 """The command `python -m demonstration FILE`: measures the cases, shows them, and writes the figures to FILE.
 
-All that it starts ends with it, also at Ctrl-C; what it needs and can't have is told in a line.
+All that it starts ends with it, also at Ctrl-C; it names what it needs and can't have.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from demonstration.report import show
 from demonstration.workloads import new_namespace
 from installation.fill import prepare, run_in_a_pod
 from installation.image import project_image
-from localcluster.arguments import TOLD
+from localcluster.arguments import EXPECTED_ERRORS
 from localcluster.node import NodeCluster
 from localcluster.node.images import python_image
 from localcluster.versions import DEFAULT_KUBERNETES
@@ -46,7 +46,7 @@ def measure(console: Console) -> Measured:
 
 
 def measure_again(times: int, console: Console) -> dict[str, Again]:
-    """Preempt each program that knows nothing of gpu-tiers so many times; by the names of the cases."""
+    """Preempt each program that knows nothing of gpu-tiers so many times; return the costs by case."""
     tell = Teller(console)
     cases = [case for case in possible(tell) if case in LISTENED]
     found = {}
@@ -60,7 +60,7 @@ def measure_again(times: int, console: Console) -> dict[str, Again]:
 
 @contextmanager
 def started(tell: "Teller") -> Iterator[NodeCluster]:
-    """One node that knows the images of all pods."""
+    """Yield a node that has the images of all pods."""
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell("having what a real node needs (the first time builds it, which takes minutes)")
     prepare(minor, real=True)
@@ -78,7 +78,7 @@ def install(node: NodeCluster, tell: "Teller") -> None:
 
 
 def possible(tell: "Teller") -> list[Case]:
-    """The cases that this machine can run; of the others it tells why not."""
+    """Return the cases that this machine can run, and say why it can't run the others."""
     why = obstacle()
     if why:
         tell(f"cases {', '.join(f'({case.letter})' for case in CASES if case.needs_frameworks)} need frameworks: {why}")
@@ -129,7 +129,7 @@ def main(file: Path, times: int = 0) -> int:
             show_again(measure_again(times, console), console)
             return 0
         measured = measure(console)
-    except TOLD as error:
+    except EXPECTED_ERRORS as error:
         sys.stderr.write(f"preemption-demo: {error}\n")
         return 1
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ HEAD = ("", "preemptions", "steps lost in all", "seconds to critical running, me
 
 @dataclass
 class Again:
-    """What the preemptions of one run cost."""
+    """The costs of the preemptions of one run."""
 
     lost: list[int] = field(default_factory=list)
     running: list[float] = field(default_factory=list)
@@ -52,7 +52,7 @@ def preempted(run: Preemption, times: int) -> Again:
 
 
 def evict(run: Preemption) -> float:
-    """Create the critical pod; seconds until its program ran."""
+    """Create the critical pod; return the seconds until its program ran."""
     started, asked = run.folder / "critical", time.time()
     started.unlink(missing_ok=True)
     pod = gpu_pod("critical", "python3", "-c", programs.CRITICAL, gpus=GPUS, **run.case.critical)

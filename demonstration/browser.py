@@ -21,7 +21,7 @@ class Browser:
         debian.have({"chromium": "chromium"}, "the pictures of the page")
 
     def picture(self, page: str, file: Path, size: tuple[int, int], *, dark: bool = False) -> None:
-        """A PNG of what a window of that size shows of a page, in the light or in the dark."""
+        """Return a PNG of a page in a window of that size, in light or dark."""
         with tempfile.TemporaryDirectory(prefix="gpu-tiers-browser-") as folder:
             source = Path(folder) / "page.html"
             source.write_text(page if size[0] >= NARROWEST else framed(page, size), encoding="utf-8")

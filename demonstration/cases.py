@@ -44,7 +44,7 @@ class Case:
 
     @property
     def needs_frameworks(self) -> bool:
-        """It runs with torch."""
+        """True if it runs with torch."""
         return FRAMEWORKS in self.shell
 
 
@@ -100,7 +100,7 @@ HUGGING_FACE_ALONE = replace(
     HUGGING_FACE,
     letter="f",
     title="the program of (d), no hook",
-    because="It writes interval checkpoints and does not look for them: its next pod begins anew.",
+    because="It writes interval checkpoints and does not look for them: its next pod starts from the beginning.",
     annotations=NO_HOOK,
     undisturbed="",
     drawn=False,

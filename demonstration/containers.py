@@ -1,6 +1,6 @@
-"""When the node's containers started, were told to end, and ended, as containerd says.
+"""The times at which the node's containers started, got SIGTERM and ended, from containerd.
 
-`ctr events` has all of it but the signals, which stand in containerd's log.
+`ctr events` has all but the signals, which are in containerd's log.
 """
 
 import json
@@ -16,7 +16,7 @@ _SIGNAL = r'^time="(\S+)Z" .*msg="Stop container \\"{}\\" with signal'
 
 
 class Containers:
-    """What becomes of the node's containers, from now on."""
+    """The events of the node's containers, from now on."""
 
     def __init__(self, node: NodeCluster, name: str) -> None:
         self.node = node
@@ -27,15 +27,15 @@ class Containers:
         self.node.processes.end(self.process)
 
     def hook_started(self, container: str) -> float | None:
-        """When the first command was run in a container beside its own: without probes that is the preStop handler."""
+        """Return the time of the first exec in a container: without probes that is the preStop handler."""
         return next((at for at, what in self._events("/tasks/exec-started") if what["container_id"] == container), None)
 
     def ended(self, container: str) -> float:
-        """When its first process, and with it the container, was no more."""
+        """Return the time at which its first process, and with it the container, ended."""
         return next(at for at, what in self._events("/tasks/exit") if what["id"] == container)
 
-    def told_to_end(self, container: str) -> float | None:
-        """When it was sent SIGTERM."""
+    def terminated(self, container: str) -> float | None:
+        """Return the time of its SIGTERM."""
         log = (self.node.folder / "containerd.log").read_text(errors="replace")
         found = re.search(_SIGNAL.format(container), log, re.MULTILINE)
         return _time(found[1]) if found else None

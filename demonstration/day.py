@@ -1,8 +1,8 @@
-"""The day before the scene: what its cluster held by tier, and who was evicted, for a Prometheus that has seen it."""
+"""The day before the scene, for a Prometheus: GPUs used by tier, and evictions."""
 
 from collections.abc import Callable, Mapping
 
-HELD: Mapping[str, tuple[tuple[int, int], ...]] = {
+USED: Mapping[str, tuple[tuple[int, int], ...]] = {
     "gpu-training": ((0, 4), (95, 8), (420, 12), (640, 16), (1060, 8), (1290, 0), (1405, 4)),
     "gpu-serving": ((0, 3), (60, 4), (170, 5), (560, 3), (700, 2), (1330, 3)),
     "gpu-batch": ((0, 8), (95, 4), (250, 7), (420, 5), (640, 4), (900, 6), (1060, 14), (1290, 16), (1405, 4)),
@@ -21,25 +21,25 @@ EVICTED = (
 
 
 def day() -> dict[str, Callable[[int], float]]:
-    """The counters, as the replica that leads shows them."""
+    """Return the counters of the leader."""
     return {
         **{
             f'gpu_tiers_gpu_seconds_total{{tenant="beta",tier="{tier}",flavor=""}}': _gpu_seconds(steps)
-            for tier, steps in HELD.items()
+            for tier, steps in USED.items()
         },
-        **{f'gpu_tiers_checkpoints_total{{tier="{tier}",outcome="saved"}}': _evicted(tier) for tier in HELD},
+        **{f'gpu_tiers_checkpoints_total{{tier="{tier}",outcome="saved"}}': _evicted(tier) for tier in USED},
     }
 
 
 def _gpu_seconds(steps: tuple[tuple[int, int], ...]) -> Callable[[int], float]:
     ends = [minute for minute, _ in steps[1:]] + [10**6]
 
-    def told(minute: int) -> float:
+    def evictions(minute: int) -> float:
         return 60.0 * sum(
             gpus * (min(minute, end) - begin) for (begin, gpus), end in zip(steps, ends, strict=True) if begin < minute
         )
 
-    return told
+    return evictions
 
 
 def _evicted(tier: str) -> Callable[[int], float]:

@@ -1,4 +1,4 @@
-"""What the cases cost, as values that can be kept in a file and drawn later."""
+"""The costs of the cases, as values that can be stored in a file and drawn later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Times:
     """The preStop handler started."""
     saved: float | None
     """The checkpoint that it asked for was written."""
-    kept: float | None
+    stored: float | None
     """The last checkpoint of all was written, from which the run resumes."""
     sigterm: float | None
     gone: float
@@ -39,7 +39,7 @@ def times_since(
     ended: float,
     resumed: float | None,
 ) -> Times:
-    """Make them of a clock's moments. A checkpoint answers the hook if it is the first one after that began."""
+    """Return the times since the critical pod. The first checkpoint after the hook began answers it."""
 
     def since(moment: float) -> float:
         return round(moment - asked, 3)
@@ -49,7 +49,7 @@ def times_since(
     return Times(
         hook=since(hook) if hook else None,
         saved=since(answers[0]) if answers else None,
-        kept=since(written[-1]) if written else None,
+        stored=since(written[-1]) if written else None,
         sigterm=since(sigterm) if sigterm else None,
         gone=since(gone),
         running=since(running),
@@ -80,10 +80,10 @@ class Measured:
     cases: dict[str, Figures]
 
     def write(self, file: Path) -> None:
-        """Keep it."""
+        """Write it to a file."""
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
 
 def read(file: Path) -> Measured:
-    """What was kept; msgspec.ValidationError for anything else."""
+    """Read a file that was written so; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Measured)

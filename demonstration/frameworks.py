@@ -27,24 +27,24 @@ Tree = dict[str, Any]
 
 
 def stock(program: str, seconds: float) -> str:
-    """The shell's words for one of STOCK with steps of that length; its output lies in /data/out."""
+    """Return the command of one of STOCK with steps of that length; its output is in /data/out."""
     options = json.dumps({"steps": STEPS, "sleep": seconds})
     return f"cd /data; exec {FRAMEWORKS}/python /code/{program} '{options}' 2>>/data/stderr"
 
 
 def stock_programs() -> dict[str, str]:
-    """File name to text."""
+    """Return the programs by file name."""
     return {name: (PROGRAMS / name).read_text() for name in STOCK}
 
 
 def folder_of(name: str) -> Path:
-    """Where a framework's environment lies once it is made of today's requirements by the Python that runs this."""
+    """Return the folder of a framework's environment for today's requirements and this Python."""
     made_of = (REQUIREMENTS / f"{name}.txt").read_bytes() + sys.version.encode()
     return cache_folder() / "frameworks" / f"{name}-{hashlib.sha256(made_of).hexdigest()[:12]}"
 
 
 def obstacle() -> str | None:
-    """Why pods can't run them; None where they can."""
+    """Return why pods can't run them; None if they can."""
     if not (folder_of("torch") / "complete").exists():
         return HOW_TO_GET_IT
     if _python() == _SYSTEMS_OWN:
@@ -68,6 +68,6 @@ def with_frameworks(pod: Tree) -> Tree:
 
 
 def _python() -> Path:
-    """The Python that the environment was made with: programs, library and all."""
+    """Return the Python that the environment was made with."""
     settings = (folder_of("torch") / "pyvenv.cfg").read_text().splitlines()
     return next(Path(line.partition(" = ")[2]).parent for line in settings if line.startswith("home = "))

@@ -1,4 +1,4 @@
-"""The command `python -m demonstration.pictures FOLDER`: the pictures of terminals and of the page, made anew.
+"""The command `python -m demonstration.pictures FOLDER`: makes the pictures of terminals and of the page.
 
 Times, and names that Kubernetes makes up, are replaced by ones that stay: a picture changes only with what it shows.
 """
@@ -15,15 +15,15 @@ from pathlib import Path
 
 from demonstration.browser import Browser
 from demonstration.day import day
-from demonstration.scene import APART, Scene
+from demonstration.scene import SECONDS_BETWEEN, Scene
 from demonstration.terminal import LEFT_OUT, WIDTH, Said, terminal
-from installation.beside import Address, install_chart, start_webhook
 from installation.examples import add_tenants, example_policy
 from installation.helm import ROOT, program
+from installation.local_webhook import Address, install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from installation.workload_crds import add_kinds
 from localcluster import ControlPlane
-from localcluster.arguments import TOLD
+from localcluster.arguments import EXPECTED_ERRORS
 from localcluster.debian import PackageError
 from localcluster.ports import free_ports
 from localcluster.processes import ProcessError
@@ -46,14 +46,14 @@ MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
 
 
 def main(folder: Path) -> int:
-    """Make all; the exit code."""
+    """Make all; return the exit code."""
     os.chdir(ROOT)
     try:
         browser = Browser()
         (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
         with ControlPlane() as cluster:
             page, refused, crowded, terminals = shown(cluster)
-    except (*TOLD, PackageError) as error:
+    except (*EXPECTED_ERRORS, PackageError) as error:
         sys.stderr.write(f"pictures: {error}\n")
         return 1
     for name, text in terminals:
@@ -67,7 +67,7 @@ def main(folder: Path) -> int:
 
 
 def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """Of a cluster in which something has happened: the page, of what was refused, of many tenants; and terminals."""
+    """Return pictures of a busy cluster: the page, its refusals, many tenants, and terminals."""
     add_kinds(cluster)
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     (prometheus,) = free_ports(1)
@@ -83,17 +83,17 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
         if not (chart := _CHART.search(page)):
             raise ProcessError(f"the page has no chart by Prometheus: {folder / 'log'}")
         scene.add_a_deployment_that_comes_too_late()
-        told = list(terminals(cluster))
+        drawn = list(terminals(cluster))
         scene.add_tenants(MANY)
         wait_until(
             lambda: f"of {MANY} tenants" in (now := fetched(address)) and "Not well" not in now, 240, "tenants", 2
         )
         crowded = settled(fetched(address))
-    return page, refused, _CHART.sub(lambda _: chart[0], crowded), told
+    return page, refused, _CHART.sub(lambda _: chart[0], crowded), drawn
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
-    """What people type and read."""
+    """Yield what people type and read."""
     namespace = ("-n", "team-alpha")
     apply = ("apply", "-f", "examples/pytorchjob-llm-finetune.yaml")
     refused = cluster.kubectl(*apply, check=False)
@@ -103,7 +103,7 @@ def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
 
 
 def asked(cluster: ControlPlane, *arguments: str) -> Said:
-    """A command of gpu-tiers."""
+    """Return a command of gpu-tiers and its output."""
     text = printed(*arguments, f"--kubeconfig={cluster.kubeconfig}")
     text = re.sub(r"refused (once|\d+ times)", "refused 4 times", text)
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
@@ -111,7 +111,7 @@ def asked(cluster: ControlPlane, *arguments: str) -> Said:
 
 
 def demo() -> Said:
-    """Of the demo its head, a pod that gets its tier, the workload that is refused, and the end."""
+    """Return parts of the demo: its head, a pod that gets its tier, a refused workload, and the end."""
     head, *blocks = printed("demo").split("\n\n")
     first = next(each for each in blocks if plain(each).startswith("Pod team-alpha/transcribe"))
     refused = next(each for each in blocks if "\n  refused: " in plain(each))
@@ -120,7 +120,7 @@ def demo() -> Said:
 
 
 def printed(*arguments: str) -> str:
-    """What gpu-tiers prints on a terminal."""
+    """Return the output of gpu-tiers on a terminal."""
     wide = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1"}
     command = [program("gpu-tiers"), *arguments]
     run = subprocess.run(command, env=os.environ | wide, capture_output=True, text=True, check=True)  # noqa: S603
@@ -128,7 +128,7 @@ def printed(*arguments: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without colours."""
+    """Return the text without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
@@ -169,7 +169,7 @@ def settled_times(found: Iterable[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     step, before = MORNING, max(times)
     for each in sorted(times, reverse=True):
-        if before - each >= timedelta(seconds=APART - 1):
+        if before - each >= timedelta(seconds=SECONDS_BETWEEN - 1):
             step -= BETWEEN
         before = each
         given[times[each]] = step.strftime(FORM)

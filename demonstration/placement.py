@@ -1,4 +1,4 @@
-"""The command `python -m demonstration.placement FILE`: where gangs come to lie, without placement and with Pack.
+"""The command `python -m demonstration.placement FILE`: on which nodes gangs run, without placement and with Pack.
 
 Fake nodes in racks, Kubernetes' own scheduler and Job controller, and the webhook of this checkout beside them. Each
 arrangement gets the same gangs in the same order some times over, since the scheduler chooses among equal nodes at
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from demonstration.placement_figures import Layouts, Place
-from installation.beside import install_chart, start_webhook
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.waiting import wait_until
@@ -49,7 +49,7 @@ def job(name: str, gpus: int) -> Tree:
 
 
 def run(cluster: ControlPlane, namespace: str) -> list[Place]:
-    """Every gang in its turn, each once the one before lies on its nodes; then all go."""
+    """Create the gangs one after another, each when the one before has its nodes; then delete all."""
     cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for number, (name, gpus) in enumerate(GANGS.items(), start=1):
         cluster.api.create(job(name, gpus), namespace)
@@ -60,25 +60,25 @@ def run(cluster: ControlPlane, namespace: str) -> list[Place]:
 
 
 def settled(cluster: ControlPlane, namespace: str, number: int) -> bool:
-    """Whether so many pods have a node, or were told that there is none."""
-    return number == sum(bool(pod["spec"].get("nodeName")) or told_to_wait(pod) for pod in pods(cluster, namespace))
+    """Return True once so many pods have a node or are unschedulable."""
+    return number == sum(bool(pod["spec"].get("nodeName")) or is_unschedulable(pod) for pod in pods(cluster, namespace))
 
 
-def told_to_wait(pod: Tree) -> bool:
-    """Whether the scheduler has found no node for it."""
+def is_unschedulable(pod: Tree) -> bool:
+    """Return True if the scheduler has found no node for it."""
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 
 
 def place(pod: Tree) -> Place:
-    """Where it lies."""
+    """Return the gang, the GPUs and the node of a pod."""
     gpus = pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
     gang = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
     return Place(gang, int(gpus), pod["spec"].get("nodeName"))
 
 
 def pods(cluster: ControlPlane, namespace: str) -> list[Tree]:
-    """All that there are."""
+    """Return all pods of the namespace."""
     found: list[Tree] = cluster.api.get("pods", namespace)["items"]
     return found
 
@@ -94,7 +94,7 @@ def arranged(cluster: ControlPlane, name: str) -> list[list[Place]]:
 
 
 def measured() -> Layouts:
-    """The layouts under every arrangement."""
+    """Return the layouts of every arrangement."""
     with ControlPlane() as cluster:
         for rack, nodes in RACKS.items():
             for node in nodes:

@@ -1,4 +1,4 @@
-"""Where the pods of gangs came to lie, as values that can be kept in a file, counted and drawn."""
+"""The nodes of the pods of gangs, as values that can be stored in a file, counted and drawn."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is counted of one run."""
+    """The numbers of one run."""
 
     nodes: int
     """Nodes that hold pods smaller than a node."""
@@ -31,7 +31,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Layouts:
-    """All runs, by arrangement. `racks` are the nodes of each rack, all alike."""
+    """The runs of each arrangement. `racks` are the nodes of each rack, all alike."""
 
     kubernetes: str
     gpus_per_node: int
@@ -46,19 +46,19 @@ class Layouts:
         for each in places:
             if each.node:
                 racks.setdefault(each.gang, set()).add(rack_of[each.node])
-        held = sum(each.gpus for each in places if each.node in shared)
+        used = sum(each.gpus for each in places if each.node in shared)
         return Numbers(
             nodes=len(shared),
             crossing=sum(len(found) > 1 for found in racks.values()),
-            stranded=len(shared) * self.gpus_per_node - held,
+            stranded=len(shared) * self.gpus_per_node - used,
             waiting=len({each.gang for each in places if each.node is None}),
         )
 
     def write(self, file: Path) -> None:
-        """Keep them."""
+        """Write them to a file."""
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
 def read_layouts(file: Path) -> Layouts:
-    """What was kept; msgspec.ValidationError for anything else."""
+    """Read a file that was written so; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Layouts)

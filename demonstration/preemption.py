@@ -33,7 +33,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a preemption cost, and what was seen of the pod that had to go."""
+    """The cost of a preemption, and the observations of the evicted pod."""
 
     figures: Figures
     exit_codes: set[int]
@@ -54,7 +54,7 @@ class Preemption:
         """When each one was written that was seen; they are rarer than looks."""
 
     def run(self) -> Outcome:
-        """Go through it; TimeoutError names what didn't happen."""
+        """Run the case; TimeoutError names what didn't happen."""
         watched, containers = Watched(self.node, self.namespace), Containers(self.node, self.namespace)
         try:
             return self._run(watched, containers)
@@ -85,7 +85,7 @@ class Preemption:
             asked,
             self.checkpoints,
             hook=containers.hook_started(victim),
-            sigterm=containers.told_to_end(victim),
+            sigterm=containers.terminated(victim),
             gone=containers.ended(victim),
             running=float((self.folder / "critical").read_text()),
             ended=containers.ended(critical),
@@ -93,7 +93,7 @@ class Preemption:
         )
 
     def begin(self) -> list[float] | None:
-        """Start the Job; what its program learns when nobody disturbs it, None where it never ends."""
+        """Start the Job; return what its program learns undisturbed, None if it never ends."""
         publish_code(self.node, self.namespace, **PROGRAMS, **stock_programs())
         undisturbed = self._undisturbed() if self.case.undisturbed else None
         self.tell(f"a Job begins to train on all {GPUS} GPUs, with a checkpoint every {programs.SAVE_EVERY} steps")
@@ -121,12 +121,12 @@ class Preemption:
         return with_frameworks(pod) if self.case.needs_frameworks else pod
 
     def _steps(self) -> str:
-        """Let it make some steps; the UID of its pod."""
+        """Let it make some steps; return the UID of its pod."""
         self._wait(lambda: last_step(self.folder) >= STEPS_BEFORE, f"{STEPS_BEFORE} steps of training")
         return self._uid(labelSelector="job-name=training")
 
     def _take_the_gpus(self, asked: float) -> str:
-        """Create the critical pod, and wait until its program runs; its UID."""
+        """Create the critical pod, wait until its program runs, and return its UID."""
         self.tell(f"at step {last_step(self.folder)} a critical pod asks for the {GPUS} GPUs")
         command = ("python3", "-c", programs.CRITICAL)
         pod = keeping_data(gpu_pod("critical", *command, gpus=GPUS, **self.case.critical), self.folder)
@@ -137,7 +137,7 @@ class Preemption:
         return self._uid(fieldSelector="metadata.name=critical")
 
     def _give_them_back(self) -> float | None:
-        """End the critical pod after a while; when the Job's next pod trained, None where the Job wants none."""
+        """End the critical pod; return when the Job's next pod trained, None if the Job wants none."""
         time.sleep(CRITICAL_SECONDS)
         self.node.api.delete("pod/critical", namespace=self.namespace)
         self.tell("the critical pod is done; the Job makes its next pod, 10 s after the end of the last one")
@@ -153,15 +153,15 @@ class Preemption:
         return any(each["type"] == "Complete" for each in job["status"].get("conditions", []))
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
-        """Wait, see checkpoints being written, and tell every ten seconds that it takes long."""
-        told = 0
+        """Wait, note checkpoints, and report every ten seconds that it takes long."""
+        reports = 0
 
         def look() -> bool:
-            nonlocal told
+            nonlocal reports
             self._look_for_a_checkpoint()
-            if since and time.time() - since > (told + 1) * TELL_EVERY:
-                told += 1
-                self.tell(f"{what} waits for {told * TELL_EVERY} s now: the training process is still there")
+            if since and time.time() - since > (reports + 1) * TELL_EVERY:
+                reports += 1
+                self.tell(f"{what} waits for {reports * TELL_EVERY} s now: the training process is still there")
             return happened()
 
         wait_until(look, SECONDS, what, pause=0.05)

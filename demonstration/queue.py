@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from demonstration.queue_figures import Line, Span, State
-from installation.beside import install_chart, start_webhook
+from demonstration.queue_figures import QueueRun, Span, State
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 
@@ -71,7 +71,7 @@ class Watch:
         self.pods: dict[str, list[Tree]] = {}
 
     def look(self) -> None:
-        """See who waits and who runs now."""
+        """Note which workloads wait and which run now."""
         items = self._cluster.kubectl("get", "pods", "--all-namespaces", "--output=json").json()["items"]
         self.now = round(time.monotonic() - self._began, 2)
         self.pods = {}
@@ -91,7 +91,7 @@ class Watch:
             self.states[name] = state, self.now
 
     def since(self, name: str, state: State) -> float:
-        """For how many seconds a workload has been in a state; 0 where it is not."""
+        """Return for how many seconds a workload has been in a state; 0 if it is not."""
         found = self.states.get(name)
         return self.now - found[1] if found and found[0] == state else 0.0
 
@@ -106,7 +106,7 @@ def _state(pods: list[Tree], wanted: int) -> State | None:
 
 
 def played(cluster: ControlPlane) -> list[Span]:
-    """Create them, end each in its time, and evict one."""
+    """Create the gangs, end each in its time, and evict one."""
     gangs = [f"gang-{number}" for number in range(1, GANGS + 1)]
     for name in gangs:
         cluster.api.create(job(name), "research")
@@ -127,7 +127,7 @@ def played(cluster: ControlPlane) -> list[Span]:
 
 
 def ended(watch: Watch, gangs: list[str]) -> Iterator[str]:
-    """Those that have run for long enough."""
+    """Return the gangs that have run for long enough."""
     for name in gangs:
         annotated = [COMPLETES in pod["metadata"].get("annotations", {}) for pod in watch.pods.get(name, ())]
         if watch.since(name, "runs") > RUN_SECONDS and not any(annotated):
@@ -135,7 +135,7 @@ def ended(watch: Watch, gangs: list[str]) -> Iterator[str]:
 
 
 def main(file: Path) -> None:
-    """Play it, print the order, and keep it."""
+    """Run it, print the order, and write the file."""
     with ControlPlane() as cluster:
         for name in ("research", "others"):
             cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -150,10 +150,10 @@ def main(file: Path) -> None:
         gangs = list(
             dict.fromkeys(each.workload for each in spans if each.state == "runs" and each.workload != EVICTOR)
         )
-        line = Line(cluster.version, GPUS, PODS, gangs, EVICTOR, spans)
-    for each in line.spans:
+        run = QueueRun(cluster.version, GPUS, PODS, gangs, EVICTOR, spans)
+    for each in run.spans:
         print(f"{each.begins:6.1f} {each.ends:6.1f} {each.workload} {each.state}")
-    line.write(file)
+    run.write(file)
 
 
 if __name__ == "__main__":

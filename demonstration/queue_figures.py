@@ -1,4 +1,4 @@
-"""What became of gangs that waited for their turn, as values that can be kept in a file and drawn."""
+"""The states of queued gangs, as values that can be stored in a file and drawn."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Literal
 import msgspec
 
 State = Literal["waits", "starts", "runs"]
-"""Behind the gate; let in, and not all pods run; all of them run."""
+"""Behind the gate; admitted, but not all pods run; all of them run."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """How long a workload was in a state, in seconds since the first create."""
+    """The time of a workload in a state, in seconds since the first create."""
 
     workload: str
     state: State
@@ -21,7 +21,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Line:
+class QueueRun:
     """One run: gangs of so many pods of a GPU each, in a tenant of so many GPUs; and a pod that evicts one of them."""
 
     kubernetes: str
@@ -32,14 +32,14 @@ class Line:
     spans: list[Span]
 
     def of(self, workload: str) -> list[Span]:
-        """Its spans in their order."""
+        """Return its spans in their order."""
         return [each for each in self.spans if each.workload == workload]
 
     def write(self, file: Path) -> None:
-        """Keep it."""
+        """Write it to a file."""
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
-def read_line(file: Path) -> Line:
-    """What was kept; msgspec.ValidationError for anything else."""
-    return msgspec.json.decode(file.read_bytes(), type=Line)
+def read_queue_run(file: Path) -> QueueRun:
+    """Read a file that was written so; msgspec.ValidationError for anything else."""
+    return msgspec.json.decode(file.read_bytes(), type=QueueRun)

@@ -11,7 +11,7 @@ SAME = {True: "yes", False: "no", None: ""}
 
 
 def row(figures: Figures) -> tuple[str, ...]:
-    """The cells below HEAD, but for the first."""
+    """Return the cells below HEAD, except the first."""
     at = "never" if figures.resumed_at is None else str(figures.resumed_at)
     same = SAME[figures.same]
     return str(figures.steps_lost), f"{figures.times.running:.1f}", at, same

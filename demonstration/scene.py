@@ -1,4 +1,4 @@
-"""A small cluster on a busy morning, on fake nodes: two teams, what runs, what was refused, and who was evicted."""
+"""A small cluster on a busy morning, on fake nodes: two teams, running pods, refusals and evictions."""
 
 import json
 import signal
@@ -12,19 +12,19 @@ from localcluster.waiting import wait_until
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 GPUS = 8
 SECONDS = 60
-APART = 3
+SECONDS_BETWEEN = 3
 """Seconds between two steps: what is closer in time belongs to one."""
 Tree = dict[str, Any]
 
 
 class Scene:
-    """Brings it about, step by step, so that each picture of it shows the same."""
+    """Plays the scene step by step, so that each picture shows the same."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self._cluster = cluster
 
     def set_up(self) -> None:
-        """Nodes, what runs on them, and what is refused."""
+        """Create nodes, running pods and refused ones."""
         self._cluster.add_node("gpu-node-1", gpus=GPUS, labels=H100)
         self._example("deployment-vllm.yaml")
         wait_until(lambda: self._phases("team-beta") == ["Running"], SECONDS, "the model server")
@@ -43,12 +43,12 @@ class Scene:
         self._example("refused/pod-above-ceiling.yaml")
         self._example("refused/notebook-claims-training.yaml")
         self._create(self._pod("team-beta", "sweep-7", 7, "gpu-batch", "gpu-node-3"))  # waits: two of eight are taken
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
         for _ in range(2):
             self._example("pytorchjob-llm-finetune.yaml")
 
     def add_a_deployment_that_comes_too_late(self) -> None:
-        """It fits when it is applied, and then somebody else takes the one GPU that its tenant has for serving."""
+        """Apply a Deployment that fits, then let another pod use its tenant's only GPU for serving."""
         container = {"name": "vllm", "image": "vllm/vllm-openai:v0.8.5", "resources": {"limits": {"nvidia.com/gpu": 1}}}
         labels, where = {"app": "draft-model"}, ("deployment/draft-model", "-n=team-alpha")
         template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
@@ -61,7 +61,7 @@ class Scene:
         wait_until(lambda: bool(self._cluster.kubectl(*refused).stdout), SECONDS, "the refusal of its pod")
 
     def add_tenants(self, all_in_all: int) -> None:
-        """So many as a large company has, most of them at rest."""
+        """Add as many tenants as a large company has, most of them idle."""
         there = len(self._cluster.kubectl("get", "tenantquotas", "-o=name").stdout.split())
         spec = {"quotas": [{"gpus": 16}, {"tier": "gpu-training", "gpus": 8}], "onExceed": "Deny"}
         names = [f"group-{number:03}" for number in range(all_in_all - there)]
@@ -78,7 +78,7 @@ class Scene:
 
     def _example(self, name: str) -> None:
         self._cluster.kubectl("create", "-f", str(EXAMPLES / name), check=False)
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
 
     def _run(
         self,
@@ -92,7 +92,7 @@ class Scene:
         instead_of: str | None = None,
         says: str = "nothing listens",
     ) -> None:
-        """A pod on a node; what has to go for it `says` how its checkpoint went, as its hook would on a real node."""
+        """Run a pod on a node. The evicted one `says` how its save went, as its hook would on a real node."""
         pod = self._pod(namespace, name, gpus, tier, node, command)
         if instead_of:
             self._pause(signal.SIGSTOP)
@@ -103,7 +103,7 @@ class Scene:
         self._cluster.kubectl(
             "wait", f"pod/{name}", f"-n={namespace}", "--for=jsonpath={.status.phase}=Running", f"--timeout={SECONDS}s"
         )
-        time.sleep(APART)
+        time.sleep(SECONDS_BETWEEN)
 
     @staticmethod
     def _pod(namespace: str, name: str, gpus: int, tier: str, node: str, command: list[str] | None = None) -> Tree:
@@ -123,16 +123,16 @@ class Scene:
         }
 
     def _end(self, namespace: str, name: str, says: str) -> None:
-        """Play the kubelet of a pod that is being evicted."""
+        """Act as the kubelet of a pod that is being evicted."""
         where = (f"pod/{name}", f"-n={namespace}")
         self._cluster.kubectl("wait", *where, "--for=jsonpath={.metadata.deletionTimestamp}", f"--timeout={SECONDS}s")
         ended = {"terminated": {"exitCode": 143, "message": f"gpu-tiers: {says}"}}
         status = {"name": "main", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
         patch = json.dumps({"status": {"phase": "Failed", "containerStatuses": [status]}})
         self._cluster.kubectl("patch", *where, "--subresource=status", "--type=merge", f"--patch={patch}")
-        told = ("get", "events", f"-n={namespace}", "-o=name", "--field-selector")
+        events = ("get", "events", f"-n={namespace}", "-o=name", "--field-selector")
         about = f"reason=PreemptionOutcome,involvedObject.name={name}"
-        wait_until(lambda: bool(self._cluster.kubectl(*told, about).stdout), SECONDS, f"the outcome of {name}")
+        wait_until(lambda: bool(self._cluster.kubectl(*events, about).stdout), SECONDS, f"the outcome of {name}")
 
     def _pause(self, number: signal.Signals) -> None:
         """Stop or continue what answers for the fake nodes, which would end the pod without a word."""

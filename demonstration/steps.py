@@ -6,7 +6,7 @@ from typing import Any
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """What the runs printed, one after the other; frameworks print among it."""
+    """Return the lines of JSON that the runs printed, in order."""
     file = folder / "steps"
     text = file.read_text() if file.exists() else ""
     whole = (line for line in text.splitlines(keepends=True) if line.startswith('{"') and line.endswith("\n"))
@@ -14,7 +14,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def last_step(folder: Path) -> int:
-    """The last step that any run made."""
+    """Return the last step that any run made."""
     return max((int(line["step"]) for line in lines(folder) if "step" in line), default=0)
 
 

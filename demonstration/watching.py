@@ -1,4 +1,4 @@
-"""Writes down what pods go through, for those that are gone before anybody could ask."""
+"""Records the states of pods, also of those that are gone before anybody could ask."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ Tree = dict[str, Any]
 
 
 class Watched:
-    """Every state of a namespace's pods, from now on."""
+    """The states of a namespace's pods, from now on."""
 
     def __init__(self, node: NodeCluster, namespace: str) -> None:
         self.node = node
@@ -25,7 +25,7 @@ class Watched:
         self.node.processes.end(self.process)
 
     def states(self) -> list[Tree]:
-        """All states so far, the oldest first; a half-written last one is left out."""
+        """Return the states so far, the oldest first, without a half-written last one."""
         text, decoder, found = self.process.log.read_text(), json.JSONDecoder(), []
         while text := text.lstrip():
             try:

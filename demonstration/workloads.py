@@ -50,7 +50,7 @@ def keeping_data(pod: Tree, folder: Path) -> Tree:
 
 
 def training_job(pod: Tree, annotations: dict[str, str]) -> Tree:
-    """A Job of one pod that no number of preemptions uses up."""
+    """Return a Job of one pod that survives any number of preemptions."""
     labels = pod["metadata"]["labels"]
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
     return {

@@ -27,16 +27,20 @@ from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.values_schema import values_schema  # noqa: E402
 from generators.workloads import workload_kinds, workload_words, workloads  # noqa: E402
-from pictures import concepts, creates, preemption  # noqa: E402
+from pictures import (  # noqa: E402
+    concepts,
+    creates,
+    preemption,
+    queue,
+)
 from pictures import placement as layout  # noqa: E402
-from pictures import queue as turns  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
 
 from bench.figures import read_measured  # noqa: E402
 from demonstration.figures import read  # noqa: E402
 from demonstration.placement_figures import read_layouts  # noqa: E402
-from demonstration.queue_figures import read_line  # noqa: E402
+from demonstration.queue_figures import read_queue_run  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
@@ -61,7 +65,7 @@ PAGES = {
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Every generated file with what it should hold."""
+    """Yield each generated file with its content."""
     for path, content in PAGES.items():
         yield ROOT / path, content()
     measured = read(PICTURES / "preemption-timeline.json")
@@ -69,7 +73,7 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "checkpointing.md", checkpointing(measured)
     layouts = read_layouts(PICTURES / "placement.json")
     yield PICTURES / "placement.svg", layout.picture(layouts)
-    yield PICTURES / "queue.svg", turns.picture(read_line(PICTURES / "queue.json"))
+    yield PICTURES / "queue.svg", queue.picture(read_queue_run(PICTURES / "queue.json"))
     yield ROOT / "docs" / "placement.md", placement(layouts)
     benched = read_measured(PICTURES / "creates.json")
     yield PICTURES / "creates.svg", creates.picture(benched)
@@ -90,12 +94,12 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def outdated() -> list[tuple[Path, str]]:
-    """The files that do not hold what they should."""
+    """Return the files that are out of date, with their content."""
     return [(path, text) for path, text in files() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main() -> int:
-    """Write what is out of date, or only list it; the exit code."""
+    """Write what is out of date, or only list it; return the exit code."""
     only_check = "--check" in sys.argv[1:]
     old = outdated()
     for path, text in old:

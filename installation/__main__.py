@@ -34,13 +34,13 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Return the exit code: 1 for a failure that is told in words."""
+    """Return the exit code: 1 for an expected error, whose text is printed."""
     parser = argparse.ArgumentParser(prog="python -m installation", description="gpu-tiers in a local cluster.")
     commands = parser.add_subparsers(dest="command", required=True)
     arguments.add_version(commands.add_parser("build", help="have in the cache all that clusters are made of"))
     for command in arguments.add_up_and_down(commands):
         command.add_argument("--replicas", type=int, default=1, metavar="COUNT", help="of gpu-tiers")
-    return arguments.told(lambda: run(arguments.checked(parser)), "installation")
+    return arguments.exit_code(lambda: run(arguments.checked(parser)), "installation")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What examples/ needs in a cluster beside the kinds of the workload operators: the policy, the tenants."""
+"""The policy and the tenants that examples/ needs in a cluster, besides the kinds of the workload operators."""
 
 from pathlib import Path
 

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from installation.beside import install_chart, start_webhook
 from installation.examples import add_tenants, example_policy
 from installation.helm import CHART, RELEASE, helm
 from installation.image import project_image
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from installation.replicas import start_replicas
 from installation.workload_crds import add_kinds
@@ -20,7 +20,7 @@ OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Have all that takes minutes the first time; NodeError or BinaryError where it can't be had."""
+    """Build all that takes minutes the first time; NodeError or BinaryError if that fails."""
     keeper.prepare(minor, real=real)
     if real:
         project_image()
@@ -34,25 +34,25 @@ def fill(cluster: ControlPlane, replicas: int) -> None:
         run_in_a_pod(cluster, replicas)
         page = f"kubectl -n {RELEASE} port-forward deploy/{RELEASE} 8090, then open http://localhost:8090"
     else:
-        page = way_to_pages(run_beside(cluster, replicas))
+        page = way_to_pages(run_as_processes(cluster, replicas))
     (cluster.folder / PAGE).write_text(page)
 
 
 def way_to_page(kubeconfig: Path) -> str:
-    """How the page of the kept cluster with this kubeconfig is opened."""
+    """Return the command that opens the page of the cluster with this kubeconfig."""
     return (kubeconfig.parent / PAGE).read_text()
 
 
 def way_to_pages(ports: Mapping[str, int]) -> str:
-    """How the pages of processes are opened, by replica: which of several leads may change."""
+    """Return the addresses of the replicas' pages; which replica leads may change."""
     if len(ports) == 1:
         return "".join(f"http://localhost:{port}, {OPEN}" for port in ports.values())
     each = ", ".join(f"http://localhost:{port} ({replica})" for replica, port in ports.items())
     return f"{each}, {OPEN}; only that of the leader shows the GPUs, and each names the leader"
 
 
-def run_beside(cluster: ControlPlane, replicas: int) -> dict[str, int]:
-    """Where no container runs: the webhook is a process of this machine, or several behind a balancer.
+def run_as_processes(cluster: ControlPlane, replicas: int) -> dict[str, int]:
+    """Run the webhook as a process of this machine, or as several behind a balancer.
 
     One that dies is started again. Returns the port of each one's page.
     """
@@ -69,7 +69,7 @@ def run_beside(cluster: ControlPlane, replicas: int) -> dict[str, int]:
 
 
 def run_in_a_pod(cluster: NodeCluster, replicas: int = 1) -> None:
-    """As a user installs it; the node knows the image already."""
+    """Install it as a user does; the node has the image already."""
     values = json.dumps({"mode": "Enforce", "policy": example_policy(), "replicas": replicas})
     release = ["install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *release, "--values=-", "--wait", "--timeout=120s", input=values)

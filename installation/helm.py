@@ -18,7 +18,7 @@ RELEASE = "gpu-tiers"
 def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> str:  # noqa: A002
     """Run helm against the cluster, with its own files in the cluster's folder, and return what it printed.
 
-    ProcessError says what it said where it fails.
+    ProcessError has its output if it fails.
     """
     homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     run = subprocess.run(
@@ -36,8 +36,8 @@ def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> str:  #
 
 def program(name: str) -> str:
     """Return a program of this Python's environment, else the one on PATH; ProcessError if there is none."""
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+    installed = Path(sys.executable).parent / name
+    found = str(installed) if installed.exists() else shutil.which(name)
     if not found:
         raise ProcessError(f"{name} is not installed: pip install -e '.[dev]'")
     return found

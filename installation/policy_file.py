@@ -2,7 +2,7 @@
 
 import time
 
-from installation.beside import installed_policy, policy_file
+from installation.local_webhook import installed_policy, policy_file
 from localcluster import Cluster
 from localcluster.kubectl import KubectlError
 

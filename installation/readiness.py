@@ -1,4 +1,4 @@
-"""Tells whether the API server asks the webhook."""
+"""Waits until the API server asks the webhook."""
 
 from localcluster import Cluster
 from localcluster.waiting import wait_until

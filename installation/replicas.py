@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from installation.beside import Address, serve, wait_until_ready
+from installation.local_webhook import Address, serve, wait_until_ready
 from localcluster import Cluster, balancer
 from localcluster.ports import free_ports
 from localcluster.processes import Process
 
 
 class Replica:
-    """One of them, under its own identity and at an address that only the balancer knows."""
+    """A replica, under its own identity and at an address that only the balancer knows."""
 
     def __init__(self, cluster: Cluster, name: str, options: Sequence[str], *, restarts: bool = False) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class Replica:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was killed, or could not go on."""
+
         return self.process.popen.poll() is not None
 
     def wait_until_ready(self) -> None:
@@ -39,7 +39,7 @@ class Replica:
         wait_until_ready(self.process, self.address)
 
     def kill(self) -> None:
-        """It dies at once, in the middle of whatever it does."""
+        """Kill it at once, in the middle of whatever it does."""
         self.process.popen.kill()
         self.process.popen.wait()
 

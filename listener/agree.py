@@ -1,7 +1,7 @@
-"""Has all ranks of a run save after the same step.
+"""Makes all ranks of a run save after the same step.
 
-Why torch's own store: it is there already. It needs no port, no collective and no wait for a GPU, so it can't meet with
-what the program sends meanwhile. Every wait has a limit.
+It uses torch's own store, because that is there already and needs no port, no collective and no wait for a GPU. So it
+can't interfere with the program. Every wait has a limit.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LOOK_SECONDS = 0.05
 
 
 class Ranks:
-    """All ranks of the run; of one process there is nothing to agree upon."""
+    """The ranks of the run. A single process has nothing to agree upon."""
 
     def __init__(self, call: int) -> None:
         self.rank, self.world, self.ahead = 0, 1, 1
         self.store: Any = None
         local = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
         self.local = int(next((os.environ[name] for name in local if name in os.environ), "0"))
-        self.told, self.target, self.tries = False, 0, 0
+        self.announced, self.target, self.tries = False, 0, 0
         self.looked, self.seen, self.stride = 0.0, 0, 1
         dist: Any = sys.modules.get("torch.distributed")
         if dist is not None and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -53,7 +53,7 @@ class Ranks:
             self.store.add("asked", LEFT)
 
     def meet(self, key: str, seconds: float) -> bool:
-        """Wait until all have come here. False after that time, or once one has left."""
+        """Wait until all ranks are here. False after that time, or once one has left."""
         if self.store is None:
             return True
         self.store.add(key, 1)
@@ -65,7 +65,7 @@ class Ranks:
         return True
 
     def part(self) -> None:
-        """The first rank goes last: the store may lie in it."""
+        """Leave the store, the first rank last, because the store may be in its process."""
         if self.store is not None:
             self.store.add("gone", 1)
             until = time.monotonic() + 5
@@ -73,7 +73,7 @@ class Ranks:
                 time.sleep(0.02)
 
     def all_listen(self) -> bool:
-        """Whether all have a listener. The first rank decides, so that all believe the same."""
+        """Return True if all have a listener. The first rank decides, so that all have the same answer."""
         if self.store is None:
             return True
         if self.rank == 0:
@@ -100,15 +100,15 @@ class Ranks:
         return value if len(values) == 1 else None
 
     def due(self, step: int, last: int, asked: bool) -> bool:
-        """Whether all save now. Called after each step; `asked` if this pod was.
+        """Return True if all save now. Called after each step; `asked` if this pod was.
 
         The first rank names a step that no rank should have passed, and all wait there until it has seen all of them.
         Where one had run past it, the first rank names a later one. After the last step the program saves by itself.
         """
         if self.store is None:
             return asked and step < last
-        if asked and not self.told:
-            self.told = True
+        if asked and not self.announced:
+            self.announced = True
             self.store.add("asked", 1)
         self.look(step, last)
         if self.target >= NEVER:
@@ -122,7 +122,7 @@ class Ranks:
         return self.follows(step) if self.rank else self.leads(step, last)
 
     def look(self, step: int, last: int) -> None:
-        """Learn what the others want. Once a step is named, each step looks."""
+        """Read what the others want. Once a step is named, read at each step."""
         if not self.target:
             now = time.monotonic()
             if now - self.looked < LOOK_SECONDS and step < last:

@@ -1,6 +1,6 @@
-"""What both frameworks share: one call of train() or fit() that is listened to.
+"""The part that both frameworks share: one call of train() or fit() with a listener.
 
-Why only that: it acts in the process that called, never in a worker of it, and not before the program trains.
+It acts only in the process that called, never in a worker of it, and not before the program trains.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Listener:
     # -- begin: the process group is there, no step was made
 
     def meets(self) -> bool:
-        """Whether every rank has a listener."""
+        """Return True if every rank has a listener."""
         self.ranks = Ranks(self.call)
         if not self.ranks.all_listen():
             self.off = True
@@ -82,7 +82,7 @@ class Listener:
         return not self.off
 
     def begin(self, folder: str) -> bool:
-        """Whether saves will last, on every rank."""
+        """Return True if saves will last, on every rank."""
         gone = None if ANYWHERE else vanishes(folder)
         if gone:
             say("not listening: %s is %s, which is gone with the pod" % (folder, gone))
@@ -108,7 +108,7 @@ class Listener:
     # -- each step
 
     def after_step(self, step: int, last: int) -> bool:
-        """Whether to save now. `last` is 0 where nobody knows it."""
+        """Return True if the program has to save now. `last` is 0 if it is unknown."""
         write = self.progress.step(step, last)
         if not self.stepped:
             self.first_step()
@@ -149,7 +149,7 @@ class Listener:
         self.progress.leave()
 
     def finish(self) -> None:
-        """Every rank has saved: answer the hook and end."""
+        """Answer the hook and end, because every rank has saved."""
         if self.progress.known["last_saved_step"] != self.progress.known["step"]:
             raise RuntimeError("there is no whole checkpoint of this step")
         if self.ranks.local == 0:

@@ -1,7 +1,7 @@
 """Ends a program whose save is done, so that its Job tries again.
 
-Why SystemExit: `finally` blocks and exit handlers run, as at any end. Why a watchdog: who catches it would train on in
-a pod that is gone in a moment, and report success.
+It raises SystemExit, so that `finally` blocks and exit handlers run, as at any end. A watchdog ends a
+program that catches it, because that would train on in a pod that is gone in a moment, and report success.
 """
 
 from __future__ import annotations

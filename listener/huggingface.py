@@ -19,7 +19,7 @@ from listener.resume import choose, listed
 OLDEST_TRANSFORMERS = (4, 40)
 FIRST_WEIGHTS_ONLY_TORCH = (2, 6)
 """From here on torch.load refuses what transformers before 4.47 saved."""
-BESIDE = ".gpu-tiers-saving"
+UNFINISHED = ".gpu-tiers-saving"
 
 
 def attach_huggingface(module: Any) -> None:
@@ -75,7 +75,7 @@ class HuggingFace(Listener):
         return None if mark is None else mark.path
 
     def loads(self) -> bool:
-        """Whether this transformers reads its own checkpoints with this torch."""
+        """Return True if this transformers reads its own checkpoints with this torch."""
         torch = sys.modules["torch"]
         forced = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
         if hasattr(self.module, "safe_globals") or version(torch) < FIRST_WEIGHTS_ONLY_TORCH or forced:
@@ -107,7 +107,7 @@ class HuggingFace(Listener):
                 trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
     def after_save(self, *_: Any) -> None:
-        """Last of the callbacks."""
+        """Run as the last of the callbacks."""
         if self.saving:
             self.finish()
 
@@ -137,41 +137,41 @@ class HuggingFace(Listener):
             self.saved(step)
 
     def on_demand(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        beside = os.path.join(os.path.dirname(path), BESIDE)
+        unfinished = os.path.join(os.path.dirname(path), UNFINISHED)
         try:
-            self.write(path, beside, args, kwargs)
+            self.write(path, unfinished, args, kwargs)
         except Exception as error:
-            self.could_not(error, beside)
+            self.could_not(error, unfinished)
         return HANDLED
 
-    def write(self, path: str, beside: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Beside its place, then renamed: a pod that is killed meanwhile leaves nothing that anybody resumes from."""
+    def write(self, path: str, unfinished: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Write to another folder and rename it, so that a killed pod leaves nothing that a run could resume from."""
         step, writes = self.trainer.state.global_step, self.trainer.args.should_save
         if writes:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
         self.all_at("clean", step, MEET_SECONDS)
-        self.save_all(beside, args, kwargs)
+        self.save_all(unfinished, args, kwargs)
         self.all_at("written", step, SAVE_SECONDS)
         if writes:
-            new = os.path.join(beside, os.path.basename(path))
+            new = os.path.join(unfinished, os.path.basename(path))
             write_mark(os.path.join(new, MARK), new, self.call, step)
             if os.path.isdir(path):
-                os.rename(path, os.path.join(beside, "old"))
+                os.rename(path, os.path.join(unfinished, "old"))
             os.rename(new, path)
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
         self.all_at("there", step, MEET_SECONDS)
         self.saved(step)
 
     def save_all(self, folder: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The trainer's own save into that folder, optimizer and random numbers included, and not to a hub."""
         trainer, options = self.trainer, self.trainer.args
-        kept = options.save_only_model, options.push_to_hub
+        before = options.save_only_model, options.push_to_hub
         try:
             options.save_only_model = options.push_to_hub = False
             trainer._get_output_dir = lambda trial=None: folder
             trainer._save_checkpoint.__wrapped__(*args, **kwargs)
         finally:
-            options.save_only_model, options.push_to_hub = kept
+            options.save_only_model, options.push_to_hub = before
             del trainer._get_output_dir
 
     def all_at(self, what: str, step: int, seconds: float) -> None:

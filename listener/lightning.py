@@ -159,7 +159,7 @@ class Lightning(Listener):
         self.finish()
 
     def remember(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
-        """Every rank comes here, the first one's checkpoint is written: the others keep theirs beside it."""
+        """Store the other ranks' random numbers beside the first rank's checkpoint."""
         checkpoint["gpu_tiers"] = self.replay.remember()
         if trainer.global_rank and os.path.isdir(self.home):
             torch: Any = sys.modules["torch"]
@@ -194,8 +194,8 @@ class Lightning(Listener):
 
     def prune(self) -> None:
         """Keep what belongs to the two latest marks."""
-        kept = tuple("%d-%d." % (self.call, each.step) for each in marks_of(self.notes(), self.call)[:2])
+        newest = tuple("%d-%d." % (self.call, each.step) for each in marks_of(self.notes(), self.call)[:2])
         for path in listed(self.home):
             name = os.path.basename(path)
-            if name.startswith("%d-" % self.call) and not name.startswith(kept):
+            if name.startswith("%d-" % self.call) and not name.startswith(newest):
                 shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else remove(path)

@@ -1,6 +1,6 @@
-"""The mark of a whole checkpoint: whose it is, of which step, and how large each of its files is.
+"""The mark of a whole checkpoint: its run, its step, and the size of each of its files.
 
-Why sizes: a mark is written last, but a disk that lost power or a rotation that was cut off may have lost files since.
+The mark is written last. It has sizes because a disk that lost power, or a rotation, may have lost files since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MARK = "gpu-tiers.json"
 
 
 def sizes(path: str) -> dict[str, int]:
-    """Each file of a checkpoint, which is a folder or one file, with its size; marks are none of its files."""
+    """Return each file of a checkpoint, a folder or one file, with its size; marks are none of its files."""
     if os.path.isfile(path):
         return {"": os.path.getsize(path)}
     found = {}
@@ -52,5 +52,5 @@ class Mark:
 
 
 def marks_of(files: Iterable[str], call: int) -> list[Mark]:
-    """Those of this run and call, the latest step first."""
+    """Return the marks of this run and call, the latest step first."""
     return sorted((each for each in map(Mark, files) if each.is_of(call)), key=lambda each: -each.step)

@@ -46,7 +46,7 @@ class Progress:
         write_json(shared("progress"), self.line())
 
     def leave(self) -> None:
-        """The last word, in the container's termination message; the hook writes there too."""
+        """Write the progress into the container's termination message, where the hook writes too."""
         self.write()
         try:
             with open(TERMINATION_LOG, "a") as file:

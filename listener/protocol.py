@@ -53,15 +53,15 @@ def requested() -> bool:
 
 
 def write_json(path: str, tree: Any) -> None:
-    """All of it or nothing."""
-    beside = "%s.%d" % (path, os.getpid())
-    with open(beside, "w") as file:
+    """Write the whole file or nothing."""
+    unfinished = "%s.%d" % (path, os.getpid())
+    with open(unfinished, "w") as file:
         json.dump(tree, file)
-    os.replace(beside, path)
+    os.replace(unfinished, path)
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """What lies there; nothing if it is no JSON object."""
+    """Return the object in the file; nothing if it is no JSON object."""
     try:
         with open(path) as file:
             tree = json.load(file)

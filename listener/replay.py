@@ -1,4 +1,4 @@
-"""Brings back the random numbers and the place in the data, which Lightning's checkpoints lack.
+"""Restores the random numbers and the position in the data, which Lightning's checkpoints lack.
 
 Why replayed: a plain DataLoader can't be told to begin in the middle. Its order is drawn from random numbers at the
 epoch's begin; drawn again from the same numbers and skipped, it goes on where it was.
@@ -16,29 +16,29 @@ from listener.protocol import around
 
 
 def random_numbers() -> dict[str, Any]:
-    """Those of this process, in types that torch.load takes with weights_only."""
+    """Return those of this process, in types that torch.load takes with weights_only."""
     torch: Any = sys.modules["torch"]
-    kept = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    state = {"python": random.getstate(), "torch": torch.get_rng_state()}
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         name, keys, *rest = numpy.random.get_state()
-        kept["numpy"] = (name, torch.tensor(keys.astype("int64")), *rest)
+        state["numpy"] = (name, torch.tensor(keys.astype("int64")), *rest)
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        kept["cuda"] = torch.cuda.get_rng_state()
-    return kept
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
 
 
-def set_random_numbers(kept: dict[str, Any]) -> None:
+def set_random_numbers(state: dict[str, Any]) -> None:
     torch: Any = sys.modules["torch"]
     numpy: Any = sys.modules.get("numpy")
-    version, keys, gauss = kept["python"]
+    version, keys, gauss = state["python"]
     random.setstate((version, tuple(keys), gauss))
-    torch.set_rng_state(kept["torch"].cpu())
-    if "numpy" in kept and numpy is not None:
-        name, numbers, *rest = kept["numpy"]
+    torch.set_rng_state(state["torch"].cpu())
+    if "numpy" in state and numpy is not None:
+        name, numbers, *rest = state["numpy"]
         numpy.random.set_state((name, numbers.numpy().astype("uint32"), *rest))
-    if "cuda" in kept and torch.cuda.is_available():
-        torch.cuda.set_rng_state(kept["cuda"].cpu())
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"].cpu())
 
 
 class Replay:

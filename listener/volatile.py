@@ -1,4 +1,4 @@
-"""Tells where a checkpoint would be gone with the pod.
+"""Finds folders whose checkpoints would be lost with the pod.
 
 Why: who saves there loses the training at an eviction, and ending early would be all that listening did.
 """

@@ -24,12 +24,12 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Return the exit code: 1 for a failure that is told in words."""
+    """Return the exit code: 1 for an expected error, whose text is printed."""
     parser = argparse.ArgumentParser(prog="python -m localcluster", description="A real control plane on this machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     arguments.add_version(commands.add_parser("build", help="have every binary in the cache; print the paths"))
     arguments.add_up_and_down(commands)
-    return arguments.told(lambda: run(arguments.checked(parser)), "localcluster")
+    return arguments.exit_code(lambda: run(arguments.checked(parser)), "localcluster")
 
 
 if __name__ == "__main__":

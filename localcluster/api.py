@@ -1,7 +1,4 @@
-"""Asks an API server over kept connections, where kubectl is not the subject: its process costs more than the answer.
-
-What is sent is what kubectl sends.
-"""
+"""Sends kubectl's requests to an API server over open connections, which cost less than a process of kubectl."""
 
 import json
 import re
@@ -85,7 +82,7 @@ class Api:
         return _checked(Result(listed if tree["kind"] == "List" else made[0].stdout, said, code), check=check)
 
     def apply(self, *trees: Mapping[str, Any], namespace: str = "", part: str = "") -> None:
-        """Have the API server apply objects, whoever else has written their fields; ApiError if it refuses."""
+        """Apply objects on the server, and take over fields that others wrote; ApiError if it refuses."""
         params = {"fieldManager": "tests", "force": "true"}
         for tree in trees:
             path = "/".join((self._path_of(tree, namespace), tree["metadata"]["name"], *filter(None, (part,))))
@@ -112,13 +109,13 @@ class Api:
         return _checked(_result(self._patch(path, change, f"{form}-patch+json", params, user)), check=check)
 
     def label(self, what: str, labels: Mapping[str, str | None], namespace: str = "", *, check: bool = True) -> Result:
-        """Write labels; None takes one away."""
+        """Write labels; None removes one."""
         return self.patch(what, {"metadata": {"labels": labels}}, namespace, check=check)
 
     def annotate(
         self, what: str, notes: Mapping[str, str | None], namespace: str = "", *, check: bool = True
     ) -> Result:
-        """Write annotations; None takes one away."""
+        """Write annotations; None removes one."""
         return self.patch(what, {"metadata": {"annotations": notes}}, namespace, check=check)
 
     def wait_for(self, condition: str, *whats: str, namespace: str = "", seconds: float = SECONDS) -> None:
@@ -146,9 +143,9 @@ class Api:
         owned: str = "Background",
         wait: bool = True,
     ) -> None:
-        """Delete objects, such as pod/NAME, or all of a kind, such as pods; those that aren't there are gone already.
+        """Delete objects, such as pod/NAME, or all of a kind, such as pods. Absent objects are no error.
 
-        Pods have so many seconds to end, or those of their spec. What they own goes too, unless it is to Orphan.
+        Without a grace period pods have that of their spec. Dependents are deleted too, unless the cascade is Orphan.
         """
         options = {"propagationPolicy": owned} | ({} if seconds is None else {"gracePeriodSeconds": seconds})
         for path in [self.path(each, namespace) for each in whats]:
@@ -238,12 +235,12 @@ def _found(answer: httpx.Response) -> Tree:
 
 
 def _uids(tree: Tree) -> set[str]:
-    """Of what a Status says there is nothing to wait for: it is gone."""
+    """Yield the uids to wait for; none for a Status, because the object is gone."""
     return {each["metadata"]["uid"] for each in tree.get("items", [tree]) if each.get("kind") != "Status"}
 
 
 def _result(answer: httpx.Response) -> Result:
-    """What kubectl would print, with the whole object."""
+    """Return what kubectl would print, with the whole object."""
     written = dict.fromkeys(_WARNING.findall(", ".join(answer.headers.get_list("Warning"))))
     said = "".join(f"Warning: {_unquoted(each)}\n" for each in written)
     if answer.is_success:

@@ -13,8 +13,8 @@ from localcluster.node.packages import NodeError
 from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
-TOLD = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
-"""What a person is told in a line, without a traceback."""
+EXPECTED_ERRORS = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
+"""Errors that are printed in one line, without a traceback."""
 
 
 def add_up_and_down(commands: Any) -> list[argparse.ArgumentParser]:
@@ -39,18 +39,18 @@ def add_version(command: argparse.ArgumentParser) -> None:
 
 
 def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return what was asked; a version that isn't in the table ends the program."""
+    """Return the arguments; a version that isn't in the table ends the program."""
     asked = parser.parse_args()
     if getattr(asked, "kubernetes", DEFAULT_KUBERNETES) not in KUBERNETES:
         parser.error(f"Kubernetes {asked.kubernetes} is not in the table; there are {', '.join(KUBERNETES)}")
     return asked
 
 
-def told(run: Callable[[], None], program: str) -> int:
-    """Run it and return the exit code: 1 for a failure that is told in words."""
+def exit_code(run: Callable[[], None], program: str) -> int:
+    """Run it and return the exit code: 1 for an expected error, whose text is printed."""
     try:
         run()
-    except TOLD as error:
+    except EXPECTED_ERRORS as error:
         sys.stderr.write(f"{program}: {error}\n")
         return 1
     return 0

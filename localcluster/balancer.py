@@ -21,7 +21,7 @@ PIECE = 1 << 16
 
 
 class Health(Enum):
-    """What /readyz last said."""
+    """The last answer of /readyz."""
 
     READY = "ready"
     NOT_READY = "not ready"
@@ -60,7 +60,7 @@ class Backend:
 
 
 async def asked(metrics_port: int) -> Health:
-    """What /readyz says: any answer but 200 is a no."""
+    """Return the answer of /readyz: any but 200 is a no."""
     reader, writer = await asyncio.open_connection(HOST, metrics_port)
     try:
         writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -77,7 +77,7 @@ class Balancer:
         self._turns = backends
 
     def next(self) -> Backend | None:
-        """The ready backend whose last turn is the longest ago."""
+        """Return the ready backend that was chosen longest ago."""
         found = next((each for each in self._turns if each.health is Health.READY), None)
         if found:
             self._turns.remove(found)
@@ -85,7 +85,7 @@ class Balancer:
         return found
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Be in the middle of one connection until either side ends it, or its backend has died."""
+        """Forward one connection until either side ends it, or its backend has died."""
         backend = self.next()
         if backend is None:
             writer.transport.abort()
@@ -98,7 +98,7 @@ class Balancer:
 
 
 async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-    """Copy both ways until one side ends; what was said until then is still sent. Cancelled, it cuts both at once."""
+    """Copy both ways until one side ends, and send what was received by then. A cancellation cuts both at once."""
     writers = [writer]
     try:
         from_backend, to_backend = await asyncio.open_connection(HOST, port)
@@ -121,7 +121,7 @@ async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, po
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Hand on what one side says until it says no more, or the other one is gone."""
+    """Copy from one side to the other until either ends."""
     with suppress(OSError):
         while piece := await reader.read(PIECE):
             writer.write(piece)

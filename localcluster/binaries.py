@@ -36,7 +36,7 @@ class Binary:
 
     @property
     def cached(self) -> Path:
-        """Where the cache keeps it."""
+        """The path in the cache."""
         return cache_folder() / "bin" / f"{self.project}-{self.version}" / self.name
 
 

@@ -1,4 +1,4 @@
-"""What every cluster of the tests can do, and which one the tests get."""
+"""The protocol of every cluster of the tests, and the choice of one."""
 
 import os
 from pathlib import Path

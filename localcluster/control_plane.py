@@ -89,7 +89,7 @@ class ControlPlane:
 
     @property
     def etcd_url(self) -> str:
-        """Where etcd answers, in plain HTTP."""
+        """The address of etcd, in plain HTTP."""
         prefix = "--listen-client-urls="
         return next(each.removeprefix(prefix) for each in self.processes.named("etcd").command if prefix in each)
 
@@ -157,9 +157,9 @@ class ControlPlane:
             raise process.failure(f"was not ready within {READY_SECONDS} s") from None
 
     def restart_apiserver(self, *options: str) -> None:
-        """Kill it in the middle of its requests, start it again, and wait until it answers, whatever else has ended.
+        """Kill it in the middle of its requests, start it again, and wait until it answers.
 
-        Options stand behind those of its first start, and before them active, until it is restarted again.
+        The options are appended to those of its first start, and override them until the next restart.
         """
         process = self.processes.named("kube-apiserver")
         process.popen.kill()

@@ -1,4 +1,4 @@
-"""Keeps what a person's shell says of clusters and proxies from a cluster of this machine, and from who talks to it."""
+"""Hides a person's settings of clusters and proxies from a cluster of this machine and from its clients."""
 
 import os
 import re
@@ -11,7 +11,7 @@ SHORT_LIVED = {"GOGC": "off", "GOMEMLIMIT": "512MiB"}
 
 
 def without_a_persons(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment for a child that is told its cluster by an argument.
+    """Return the environment for a child that gets its cluster by an argument.
 
     KUBECONFIG names an empty file: without it kubectl, helm and we would take ~/.kube/config.
     """

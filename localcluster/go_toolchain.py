@@ -10,7 +10,7 @@ from localcluster.versions import GO, GO_PACKAGE
 
 
 class GoError(Exception):
-    """No Go compiler that is new enough can be had."""
+    """There is no Go compiler that is new enough, and none can be installed."""
 
 
 def go_command(cache: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Keeps one cluster running after the command that asked for it has ended. What is put into it, a caller says.
+"""Keeps one cluster running after the command that asked for it has ended. The caller fills it.
 
 `up` starts a process of its own, the keeper, which holds a lock for as long as it lives; `down` leaves it a word to
 stop. So no process is ever killed by an id that was read from a file.
@@ -42,7 +42,7 @@ def state() -> Path:
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Have all that takes minutes the first time; NodeError or BinaryError where it can't be had."""
+    """Build all that takes minutes the first time; NodeError or BinaryError if that fails."""
     for binary in binaries(minor).values():
         find(binary)
     if real:
@@ -53,11 +53,11 @@ def prepare(minor: str, *, real: bool) -> None:
 
 
 def up(minor: str, module: str, *options: str, real: bool) -> Path:
-    """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log.
+    """Return the kubeconfig of the cluster once all in it is ready; ProcessError shows the keeper's log.
 
     `python -m MODULE keep OPTIONS` is the keeper, if none lives.
     """
-    if is_kept():
+    if is_running():
         say("the cluster is running already")
         keeper = None
     else:
@@ -71,12 +71,12 @@ def up(minor: str, module: str, *options: str, real: bool) -> Path:
 
 
 def down() -> None:
-    """Stop the kept cluster and wait until nothing of it runs; TimeoutError if it doesn't stop."""
-    if not is_kept():
+    """Stop the cluster and wait until nothing of it runs; TimeoutError if it doesn't stop."""
+    if not is_running():
         say("no cluster is running")
         return
     (state() / "stop").touch()
-    wait_until(lambda: not is_kept(), DOWN_SECONDS, "the end of the cluster")
+    wait_until(lambda: not is_running(), DOWN_SECONDS, "the end of the cluster")
     say("the cluster is gone")
 
 
@@ -103,7 +103,7 @@ def keep(minor: str, fill: Fill = lambda _: None, tend: Fill = lambda _: None, *
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
         try:
-            with kept(minor, real=real) as cluster:
+            with running_cluster(minor, real=real) as cluster:
                 fill(cluster)
                 (state() / "ready").write_text(str(cluster.kubeconfig))
                 stay(cluster, tend)
@@ -112,7 +112,7 @@ def keep(minor: str, fill: Fill = lambda _: None, tend: Fill = lambda _: None, *
 
 
 @contextmanager
-def kept(minor: str, *, real: bool) -> Iterator[ControlPlane]:
+def running_cluster(minor: str, *, real: bool) -> Iterator[ControlPlane]:
     """Run the cluster asked for; the real node, which has an image with Python, is labelled as the first fake one."""
     folder = state() / "control-plane"
     if real:
@@ -136,12 +136,10 @@ def stay(cluster: ControlPlane, tend: Fill) -> None:
 
 
 def has_ended(keeper: subprocess.Popen[bytes] | None) -> bool:
-    """Whether the keeper that we started, or the one that was there, is no more."""
-    return keeper.poll() is not None if keeper else not is_kept()
+    return keeper.poll() is not None if keeper else not is_running()
 
 
-def is_kept() -> bool:
-    """Whether a keeper lives."""
+def is_running() -> bool:
     with (state() / "lock").open("a") as lock:
         return not locks(lock, fcntl.LOCK_SH)
 

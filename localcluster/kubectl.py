@@ -19,7 +19,7 @@ class KubectlError(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What one call of kubectl said."""
+    """The output and exit code of one call of kubectl."""
 
     stdout: str
     stderr: str

@@ -1,4 +1,4 @@
-"""Finds free TCP ports on the loopback address. They are not held open."""
+"""Finds free TCP ports on the loopback address, without reserving them."""
 
 import os
 import secrets
@@ -34,7 +34,6 @@ def _candidates() -> Iterator[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether one could listen on it now."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Debian's Prometheus: installed, else taken out of its package without installing it; and one that knows a day."""
+"""Debian's Prometheus, installed or unpacked without installing it, and one that has the samples of a day."""
 
 import os
 import shutil
@@ -14,32 +14,32 @@ from localcluster.waiting import answers_ready, wait_until
 
 MINUTES = 24 * 60
 SECONDS = 60
-Told = Callable[[int], float | None]
+Sample = Callable[[int], float | None]
 """The value of a series, minutes after the day began; None while it is not there."""
 
 
 def program(name: str) -> Path:
-    """Where `prometheus` or `promtool` is. PackageError where it can't be had."""
+    """Return the path of `prometheus` or `promtool`; PackageError if there is none."""
     if installed := shutil.which(name):
         return Path(installed)
-    kept = cache_folder() / "bin" / name
-    if not os.access(kept, os.X_OK):
-        _take_out(kept)
-    return kept
+    path = cache_folder() / "bin" / name
+    if not os.access(path, os.X_OK):
+        _take_out(path)
+    return path
 
 
-def _take_out(kept: Path) -> None:
-    """Nothing is installed, for the package would start a server. Of two processes the last one's stays."""
+def _take_out(path: Path) -> None:
+    """Unpack the program instead of installing it, because the package would start a server."""
     for needed in ("apt-get", "dpkg-deb"):
         if not shutil.which(needed):
-            raise PackageError(f"no {kept.name}: it comes from a Debian package, and there is no {needed}")
-    folder = kept.with_suffix(f".{os.getpid()}.tmp")
+            raise PackageError(f"no {path.name}: it comes from a Debian package, and there is no {needed}")
+    folder = path.with_suffix(f".{os.getpid()}.tmp")
     folder.mkdir(parents=True)
     try:
         _run(["apt-get", "download", "prometheus"], folder)
         (package,) = folder.glob("prometheus_*.deb")
         _run(["dpkg-deb", "--extract", str(package), "."], folder)
-        (folder / "usr" / "bin" / kept.name).replace(kept)
+        (folder / "usr" / "bin" / path.name).replace(path)
     finally:
         shutil.rmtree(folder)
 
@@ -51,9 +51,9 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 class Backfilled:
-    """Runs while it is entered, on `port` of loopback: it knows these series of counters for a day, up to `end`."""
+    """A Prometheus inside its `with` block, on `port` of loopback, with a day of these counters up to `end`."""
 
-    def __init__(self, folder: Path, port: int, series: Mapping[str, Told], end: float) -> None:
+    def __init__(self, folder: Path, port: int, series: Mapping[str, Sample], end: float) -> None:
         self._folder = folder
         self.port = port
         samples = folder / "samples.txt"
@@ -80,12 +80,12 @@ class Backfilled:
         self._process.wait(SECONDS)
 
 
-def _lines(series: Mapping[str, Told], end: float) -> Iterator[str]:
-    """OpenMetrics, in which the samples of one metric stand together."""
+def _lines(series: Mapping[str, Sample], end: float) -> Iterator[str]:
+    """Yield lines of OpenMetrics, in which the samples of one metric are consecutive."""
     for name in sorted({each.partition("{")[0] for each in series}):
         yield f"# TYPE {name.removesuffix('_total')} counter"
-        for each, told in series.items():
+        for each, sample in series.items():
             if each.partition("{")[0] == name:
                 for minute in range(MINUTES + 1):
-                    if (value := told(minute)) is not None:
+                    if (value := sample(minute)) is not None:
                         yield f"{each} {value} {end - (MINUTES - minute) * 60:.3f}"

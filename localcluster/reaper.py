@@ -28,7 +28,7 @@ def pids_of_dead_parent(lines: Iterable[str]) -> list[int]:
 
 
 def runs(pid: int, folder: str) -> bool:
-    """Whether that process lives and its command line names the folder; a zombie has none."""
+    """Return True if that process lives and its command line names the folder; a zombie has none."""
     if Path("/proc/self").exists():
         try:
             return folder in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

@@ -15,7 +15,7 @@ def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: f
 
 
 def answers_ready(port: int, path: str = "/readyz") -> bool:
-    """Whether that path on that loopback port says 200."""
+    """Return True if that path on that loopback port answers 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)

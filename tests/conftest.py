@@ -1,4 +1,4 @@
-"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
+"""The shares of several processes that run the tests, hypothesis's effort, and what is printed."""
 
 import os
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""For tests that serve connections in their own loop."""
+"""Helpers of tests that serve connections in their own loop."""
 
 import asyncio
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""What the shell of whoever runs the tests says of clusters, proxies, languages and folders: nothing to the tests."""
+"""The shell of the person who runs the tests: its clusters, proxies, languages and folders reach no test."""
 
 import locale
 import os
@@ -17,9 +17,11 @@ _A_PERSONS = re.compile(
 def settle() -> None:
     """Take it from this process, and so from its children. The cache stays where it was, with what is built in it."""
     pinned = {"GPU_TIERS_CACHE": str(cache_folder()), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-    kept = {name: value for name, value in without_a_persons().items() if not _A_PERSONS.fullmatch(name)} | pinned
-    for name in os.environ.keys() - kept.keys():
+    environment = {
+        name: value for name, value in without_a_persons().items() if not _A_PERSONS.fullmatch(name)
+    } | pinned
+    for name in os.environ.keys() - environment.keys():
         del os.environ[name]
-    os.environ.update(kept)
+    os.environ.update(environment)
     locale.setlocale(locale.LC_ALL, "C.UTF-8")
     time.tzset()

@@ -24,12 +24,12 @@ def alerts() -> str:
 
 
 def rules() -> list[dict[str, Any]]:
-    """All alerts, in the file's order."""
+    """Return all alerts, in the file's order."""
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
 def _section(rule: dict[str, Any]) -> str:
     waits = f", after {rule['for']}" if "for" in rule else ""
-    told = wrapped(rule["annotations"]["description"])
-    return f"## {rule['alert']}\n\nSeverity {rule['labels']['severity']}{waits}.\n\n{told}\n\n```\n{rule['expr']}\n```"
+    text = wrapped(rule["annotations"]["description"])
+    return f"## {rule['alert']}\n\nSeverity {rule['labels']['severity']}{waits}.\n\n{text}\n\n```\n{rule['expr']}\n```"

@@ -1,4 +1,4 @@
-"""Makes the chart's copies of what the webhook knows: the table of kinds, what GPUs are called, the kinds of hooks."""
+"""Makes the chart's copies of the table of kinds, the names of GPUs and the kinds of hooks."""
 
 import yaml
 

@@ -16,7 +16,7 @@ _Row = tuple[str, str]
 _HEAD = "What each command answers and accepts. `gpu-tiers COMMAND --help` says the same."
 _COLUMNS = ("option", "meaning")
 _COMMON = 7
-"""An option that as many commands have, with the same meaning, stands on the page once."""
+"""An option that so many commands share, with the same meaning, is on the page once."""
 
 
 def commands() -> str:
@@ -34,7 +34,7 @@ def _root() -> Any:
 
 
 def _every(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Each command with its name, but for groups that only hold others."""
+    """Yield each command with its name, except groups without options of their own."""
     below = {each: command.get_command(None, each) for each in getattr(command, "list_commands", lambda _: ())(None)}
     if command.params or not below:
         yield name, command
@@ -60,7 +60,7 @@ def _row(parameter: Any) -> _Row:
 
 
 def _default(parameter: Any) -> str:
-    """What stands behind the meaning: the default, or that there is none."""
+    """Return the default as a sentence, or that the option is required."""
     if parameter.required:
         return " Required."
     value = parameter.default

@@ -38,7 +38,7 @@ def _in_an_hour(metric: str, *labels: str, matchers: str = "") -> str:
 
 
 def _at_risk(matchers: str) -> str:
-    """In GPU-hours. One replica shows them; of two that did so for a moment the larger counts."""
+    """Return a query in GPU-hours. Only the leader has them; the maximum covers a change of leaders."""
     return f"sum by (tier) (max by (tenant, tier) (gpu_tiers_at_risk_gpu_seconds{matchers})) / 3600"
 
 
@@ -97,7 +97,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             _number(
                 "Accounts are behind by",
-                "Since the leader last brought them in line with the pods.",
+                "Since the leader last counted the pods.",
                 "time() - max(gpu_tiers_ledger_round_timestamp_seconds)",
                 (None, "green"),
                 (120, "red"),
@@ -138,7 +138,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "GPUs used by tier",
-                "What pods hold on nodes; the page draws the same.",
+                "GPUs that pods use on nodes; the page draws the same.",
                 ((used_by_tier(_TENANT, "$__rate_interval"), "{{tier}}"),),
                 width=WIDTH,
             ),
@@ -164,7 +164,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Guesses too weak to raise a tier",
-                "In an hour. They are too weak to raise a tier: a label settles each.",
+                "In an hour. A label settles each.",
                 ((_in_an_hour("weak_guesses_total", "tier"), "stays {{tier}}"),),
             ),
         ),
@@ -173,7 +173,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Preemptions, and what they cost",
         (
             Panel(
-                "Who evicts whom",
+                "Which tier evicts which",
                 "GPU pods evicted in an hour, by both tiers.",
                 (
                     (
@@ -208,7 +208,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
             ),
             Panel(
-                "Seconds from an eviction to a place",
+                "Seconds from an eviction to a node",
                 "Until the pod that it was for has its node, by that pod's tier; nine of ten are faster.",
                 ((f"histogram_quantile(0.9, {_EVICTIONS})", "{{preemptor_tier}}"),),
                 "s",
@@ -319,7 +319,7 @@ _TENANTS = {
 
 
 def _panels() -> Iterator[dict[str, Any]]:
-    """Rows of panels, one below the other; a panel that does not fit beside the last begins a new line."""
+    """Yield rows of panels; a panel that does not fit into a line begins a new one."""
     number, top = 0, 0
     for title, panels in ROWS:
         number += 1

@@ -1,4 +1,4 @@
-"""The table of docs/security.md that says how each attempt to get round gpu-tiers is answered."""
+"""The table of docs/security.md with the answer to each attempt to circumvent gpu-tiers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -25,5 +25,5 @@ def _rows(attempts: Iterable[dict[str, str]]) -> Iterator[tuple[str, str]]:
     answers = [attempt["answer"] for attempt in found]
     for answer, same in groupby(sorted(found, key=lambda each: answers.index(each["answer"])), lambda it: it["answer"]):
         for number, attempt in enumerate(same):
-            told = "story" in attempt or answer.startswith("admitted: ")
-            yield attempt["attempt"], "the same" if number else answer if told else code(answer)
+            is_sentence = "story" in attempt or answer.startswith("admitted: ")
+            yield attempt["attempt"], "the same" if number else answer if is_sentence else code(answer)

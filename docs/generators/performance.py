@@ -13,13 +13,13 @@ _LOADS = {"dry run": DRY_RUN, "without GPUs": OTHER, "booked": REAL, "gangs": GA
 
 
 def performance(measured: Measured) -> str:
-    """The page with its tables made anew."""
+    """Return the page with new tables."""
     made = tables(measured)
     return _MEASURED.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", PAGE.read_text(encoding="utf-8"))
 
 
 def tables(measured: Measured) -> dict[str, str]:
-    """By name: how far each goal is met, and all figures."""
+    """Return the tables by name: the goals, and all figures."""
     goals = table(("", "compared", "goal", "ratio", ""), _goals(measured))
     return {"goals": goals, **{name: _figures(measured, what) for name, what in _LOADS.items()}}
 

@@ -1,4 +1,4 @@
-"""The table of docs/questions.md: what is said of an object in each state, from the file by which that is tested."""
+"""Fills the table of docs/questions.md with the answers in each state, from the file of their tests."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ STATES = ROOT / "tests" / "apiserver" / "states.yaml"
 
 
 def questions() -> str:
-    """The page with its table made anew."""
+    """Return the page with a new table."""
     rows = yaml.safe_load(STATES.read_text(encoding="utf-8"))
-    told = [(each["state"], code(_plain(each["why"])), code(_plain(each["explain"]))) for each in rows]
-    return filled("states", table(("state", "why-pending", "explain"), told), PAGE.read_text(encoding="utf-8"))
+    cells = [(each["state"], code(_plain(each["why"])), code(_plain(each["explain"]))) for each in rows]
+    return filled("states", table(("state", "why-pending", "explain"), cells), PAGE.read_text(encoding="utf-8"))
 
 
 def _plain(pattern: str) -> str:
-    """A table has two columns of a line in one, so what stands between them is no text."""
+    """Return a pattern as text. Where it spans two columns of a line, a colon separates them."""
     first, between, rest = pattern.partition("…")
     return f"{first}: {rest}" if between and first and not first.endswith((" ", "/")) else pattern

@@ -29,7 +29,7 @@ MANY = 8
 
 
 def security() -> str:
-    """The page with its tables made anew."""
+    """Return the page with new tables."""
     rights = table(("what", "may", "why"), [row for role in _roles() for row in _rows(role)])
     page = filled("rights", rights, PAGE.read_text(encoding="utf-8"))
     return filled("attempts", evasions(), page)
@@ -48,7 +48,7 @@ def _roles() -> Iterator[str]:
 
 
 def _rows(role: str) -> Iterator[tuple[str, str, str]]:
-    """A row for each rule; where many have one reason, one row for all of them."""
+    """Yield a row for each rule, or one for all rules with the same reason."""
     said = [(why, rule) for why, rules in _explained(role) for rule in rules]
     for why, same in groupby(said, key=lambda each: each[0]):
         rules = [rule for _, rule in same]
@@ -60,7 +60,7 @@ def _rows(role: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _explained(role: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The rules below each comment; those below none are of the reason before."""
+    """Yield the rules below each comment. A rule without a comment has the one before it."""
     for part in re.split(r"^(?=#)", role, flags=re.MULTILINE):
         comment = " ".join(line.removeprefix("# ") for line in part.splitlines() if line.startswith("#"))
         yield comment or "The certificate that the webhook creates.", yaml.safe_load(part) or []

@@ -21,7 +21,7 @@ def _cell(text: str) -> str:
 
 
 def code(text: object) -> str:
-    """Text as code; "" where there is none."""
+    """Return text as code, or "" if there is none."""
     return f"`{text}`" if str(text) else ""
 
 
@@ -50,12 +50,12 @@ def either(names: Iterable[str]) -> str:
 
 
 def anchor(heading: str) -> str:
-    """What a link within a page says for a heading."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def page(title: str, source: str, *parts: str) -> str:
-    """A whole page that says what it is made from."""
+    """Return a whole page that names its source."""
     note = f"Made from {source} by `make generate`; change that, not this page."
     return "\n\n".join((f"# {title}", *parts[:1], note, *parts[1:])) + "\n"
 
@@ -69,7 +69,7 @@ def filled(mark: str, text: str, page: str) -> str:
 
 
 def accepted(schema: Schema) -> str:
-    """What a schema accepts, in words: its choices, its type and its bounds."""
+    """Return in words what a schema accepts: choices, type and bounds."""
     if "const" in schema:
         return code(schema["const"])
     if "enum" in schema:

@@ -25,7 +25,7 @@ def values() -> str:
 
 
 def _merged() -> Iterator[tuple[str, str, str]]:
-    """The rows, with one for each probe, and with what a value accepts only where its default does not show it."""
+    """Yield the rows, one for each probe. What a value accepts is left out if its default shows it."""
     schema = _schema()
     for name, group in groupby(rows(), lambda row: row[0].strip("`").partition(".")[0]):
         if name in _PROBES:
@@ -43,13 +43,13 @@ def _choices(accepts: str) -> str:
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
-    """Each value: its path, what it accepts, its default, and what it means."""
+    """Yield each value: its path, what it accepts, its default and its meaning."""
     defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     return _rows(_schema(), defaults, "")
 
 
 def sections() -> dict[str, str]:
-    """What each value of the highest level is for."""
+    """Return the description of each value of the highest level."""
     return {name: schema["description"].replace("<", "&lt;") for name, schema in _schema().items()}
 
 

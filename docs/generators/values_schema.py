@@ -29,13 +29,13 @@ def values_schema() -> str:
 
 
 def _plain(field: Schema) -> Schema:
-    """A field without what only the API server reads. Fields that it would drop are unknown here."""
+    """Return a field without the keys that only the API server reads. Unknown fields are refused."""
     if field.get("x-kubernetes-int-or-string"):
         return {**_GPUS, "description": field["description"]}
-    kept: dict[str, Any] = {name: each for name, each in field.items() if not name.startswith(_UNKNOWN_TO_HELM)}
-    if "properties" in kept:
-        kept["properties"] = {name: _plain(each) for name, each in kept["properties"].items()}
-        kept["additionalProperties"] = False
-    if "items" in kept:
-        kept["items"] = {"description": "One of them.", **_plain(kept["items"])}
-    return kept
+    plain: dict[str, Any] = {name: each for name, each in field.items() if not name.startswith(_UNKNOWN_TO_HELM)}
+    if "properties" in plain:
+        plain["properties"] = {name: _plain(each) for name, each in plain["properties"].items()}
+        plain["additionalProperties"] = False
+    if "items" in plain:
+        plain["items"] = {"description": "One of them.", **_plain(plain["items"])}
+    return plain

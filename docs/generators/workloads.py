@@ -26,7 +26,7 @@ _SOURCES = {
 
 
 def workloads() -> str:
-    """The page of types with its tables made anew."""
+    """Return the page of types with new tables."""
     by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
     page = (DOCS / "workloads.md").read_text(encoding="utf-8")
     page = filled("kinds", "\n".join(_by_answer(by_name)), page)
@@ -34,12 +34,12 @@ def workloads() -> str:
 
 
 def workload_kinds() -> str:
-    """The page of pod templates with its lists made anew."""
+    """Return the page of pod templates with new lists."""
     return filled("groups", "\n\n".join(_groups()), (DOCS / "workload-kinds.md").read_text(encoding="utf-8"))
 
 
 def workload_words() -> str:
-    """The page of words with its lists made anew."""
+    """Return the page of words with new lists."""
     made, page = dict(_words()), (DOCS / "workload-words.md").read_text(encoding="utf-8")
     assert [found[1] for found in _WORDS.finditer(page)] == [*made]  # noqa: S101
     return _WORDS.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", page)
@@ -60,7 +60,7 @@ def _by_answer(rows: Sequence[KindRow]) -> Iterator[str]:
 
 
 def _answer(row: KindRow) -> str:
-    """What the kind says of the type, without the guesses that may say otherwise."""
+    """Return the type of a kind, without the guesses that may say otherwise."""
     if row.type:
         return row.type + (", unless it runs something else" if row.unless else "")
     if row.usual:
@@ -78,7 +78,7 @@ def _type(row: KindRow) -> str:
 
 
 def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
-    return [code(field) for field, told in row.fields.items() if told is workload_type]
+    return [code(field) for field, field_type in row.fields.items() if field_type is workload_type]
 
 
 def _groups() -> Iterator[str]:
@@ -137,7 +137,7 @@ def _labels() -> Iterator[tuple[str, str]]:
 
 
 def _words() -> Iterator[tuple[str, str]]:
-    """What stands below each heading, those of commands first."""
+    """Yield the sections, those of commands first."""
     yield from _section("Images of cluster components", {}, WORDS.system_images)
     yield from _section("Options that change the type", COMMANDS.overrides)
     yield from _section("Programs", COMMANDS.programs)
@@ -157,7 +157,7 @@ def _words() -> Iterator[tuple[str, str]]:
 def _section(
     title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Its heading, and below it words that say no type of their own, and a list for each type."""
+    """Return a heading, the words without a type of their own, and a list for each type."""
     parts = [*_block(words(", ".join(sorted(plain))))]
     for workload_type, commands in found.items():
         parts.append(f"### {title}: {workload_type}")

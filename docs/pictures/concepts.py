@@ -36,7 +36,7 @@ SLOTS = (
 
 
 def way_of_a_pod() -> str:
-    """From `kubectl apply` to an eviction, in the order in which a pod meets it."""
+    """Draw the way of a pod from `kubectl apply` to an eviction."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
     for place, (head, lines) in enumerate(WAY):
         x = place * (CARD + GAP)
@@ -56,23 +56,23 @@ def _card(x: float, head: str, lines: Iterable[str], *, ours: bool) -> Iterator[
 
 
 def rows_of_a_tenant() -> str:
-    """One square for each GPU that a row allows; filled where a pod holds it."""
+    """Draw a square for each GPU that a row allows, filled if a pod uses it."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
-    for place, (name, allowed, held) in enumerate(ROWS):
-        y = 12 + place * 52
+    for row, (name, allowed, used) in enumerate(ROWS):
+        y = 12 + row * 52
         shapes.append(text(4, y + 24, name, INK.ink, bold=True))
-        tiers = [tier for tier, gpus in held for _ in range(gpus)]
+        tiers = [tier for tier, gpus in used for _ in range(gpus)]
         for gpu in range(allowed):
             colour = INK.tiers[tiers[gpu]] if gpu < len(tiers) else "none"
             shapes.append(box(132 + gpu * 44, y, 36, 36, colour, INK.line if colour == "none" else colour))
         shapes.append(text(132 + allowed * 44 + 6, y + 24, f"{len(tiers)}/{allowed}", INK.faint))
     title = "A training run of 4 H100s counts on three rows at once: the total, its tier, its model of GPU"
-    said = ". ".join(f"{name}: {sum(gpus for _, gpus in held)} of {allowed}" for name, allowed, held in ROWS)
+    said = ". ".join(f"{name}: {sum(gpus for _, gpus in used)} of {allowed}" for name, allowed, used in ROWS)
     return drawing(WIDTH, 160, title, shapes, said=said)
 
 
 def slots_of_an_account() -> str:
-    """Slots side by side, each with its entries; one square for each GPU, and what the slot counts."""
+    """Draw slots with their entries, a square for each GPU, and the count of each slot."""
     shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
     for place, (name, counts, entries) in enumerate(SLOTS):
         x = 4 + place * 242
@@ -87,5 +87,5 @@ def slots_of_an_account() -> str:
             shapes += squares
         shapes.append(text(x + 12, 166, f"counts {counts}", INK.ink, bold=True))
     title = "A slot counts the larger of its largest own entry and the sum of the slots inside it"
-    told = (f"{name} counts {counts}: {', '.join(each[0] for each in entries)}" for name, counts, entries in SLOTS)
-    return drawing(WIDTH + 12, 184, title, shapes, said=". ".join(told))
+    sentences = (f"{name} counts {counts}: {', '.join(each[0] for each in entries)}" for name, counts, entries in SLOTS)
+    return drawing(WIDTH + 12, 184, title, shapes, said=". ".join(sentences))

@@ -42,13 +42,13 @@ def said(measured: Measured) -> str:
     """The picture in words."""
     return " ".join(
         f"{panel.title}, {panel.unit}: "
-        + "; ".join(f"{bar.label} {_told(panel, bar, measured.runs)}" for bar in panel.bars)
+        + "; ".join(f"{bar.label} {_value(panel, bar, measured.runs)}" for bar in panel.bars)
         + "."
         for panel in PANELS
     )
 
 
-def _told(panel: Panel, bar: Bar, runs: list[Run]) -> str:
+def _value(panel: Panel, bar: Bar, runs: list[Run]) -> str:
     """The value of a bar, and whether its goals are met."""
     goals = _goals_of(panel, bar)
     verdict = "" if not goals else " \N{CHECK MARK}" if _are_met(goals, runs) else " \N{BALLOT X}"
@@ -64,7 +64,7 @@ def _are_met(goals: list[Goal], runs: list[Run]) -> bool:
 
 
 def _line(goal: Goal, runs: list[Run]) -> float:
-    """Where the goal lies."""
+    """Draw the goal as a line."""
     return goal.times * goal.against.spread(runs).median
 
 
@@ -94,4 +94,4 @@ def _row(x: float, y: float, panel: Panel, bar: Bar, runs: list[Run], scale: flo
     for goal in goals:
         place, dashes = at(_line(goal, runs)), 'stroke-dasharray="3 2" stroke-width="1.6"'
         yield f'<line x1="{place}" y1="{y - 4}" x2="{place}" y2="{y + HIGH + 4}" stroke="{LIGHT.ink}" {dashes}/>'
-    yield text(x + PANEL, y + 11, _told(panel, bar, runs), LIGHT.ink, size=SIZE, end=True)
+    yield text(x + PANEL, y + 11, _value(panel, bar, runs), LIGHT.ink, size=SIZE, end=True)

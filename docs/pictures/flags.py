@@ -10,7 +10,7 @@ CHARACTER = 6.7
 """The width of one at SIZE, in the wider ones of the fonts that a reader may have."""
 SIZE = 12
 INDENT = 4
-APART = 8
+GAP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Flag:
 
     @property
     def end(self) -> float:
-        """Where its label ends."""
+        """The end of its label."""
         return self.x + INDENT + width(self.words)
 
 
 def width(words: str) -> float:
-    """How much room they take, rather too much than too little."""
+    """Return their width, rather too much than too little."""
     return CHARACTER * (len(words) + 1)
 
 
@@ -39,5 +39,5 @@ def rows(flags: Sequence[Flag]) -> list[int]:
     found: list[int] = []
     for index in reversed(range(len(flags))):
         below = zip(flags[index + 1 :], found, strict=True)
-        found.insert(0, max((row + 1 for other, row in below if other.x < flags[index].end + APART), default=0))
+        found.insert(0, max((row + 1 for other, row in below if other.x < flags[index].end + GAP), default=0))
     return found

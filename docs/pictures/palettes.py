@@ -34,6 +34,6 @@ def in_the_dark(light: Palette, dark: Palette) -> str:
 
 
 def _pairs(light: Palette, dark: Palette) -> Iterator[tuple[str, str]]:
-    """Each colour with its counterpart, once."""
+    """Yield each colour with its counterpart, once."""
     flat = [(*astuple(each)[:5], *each.tiers) for each in (light, dark)]
     return zip(*flat, strict=True)

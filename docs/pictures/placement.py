@@ -1,4 +1,4 @@
-"""Draws where gangs came to lie in `make placement-demo`. `python docs/generate.py` writes the file."""
+"""Draws the nodes of the gangs in `make placement-demo`. `python docs/generate.py` writes the file."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ from pictures.svg import box, drawing, text
 
 LIGHT = PALETTES["light"]
 DARK = replace(PALETTES["dark"], paper=PALETTES["dark"].on_tier)  # one colour in the light is one in the dark
-TOGETHER, APART = LIGHT.tiers[0], LIGHT.refused
+TOGETHER, CROSSING = LIGHT.tiers[0], LIGHT.refused
 TITLE = "The same gangs on the same nodes, without placement and with Pack"
 LEGEND = "A box is a pod, as wide as its GPUs, with its gang's number; red: the gang crosses racks. L comes last."
 
@@ -42,7 +42,7 @@ def said(layouts: Layouts) -> str:
 
 
 def lines(layouts: Layouts, name: str) -> list[str]:
-    """What all runs of an arrangement come to, a line each."""
+    """Return the numbers of all runs of an arrangement, a line each."""
     found = [layouts.numbers(places) for places in layouts.runs[name]]
     gangs = len({each.gang for each in layouts.runs[name][0]})
     return [
@@ -79,7 +79,7 @@ def _node(x: float, y: float, pods: list[Place], layouts: Layouts, places: list[
     yield box(x, y, layouts.gpus_per_node * CELL, HIGH, LIGHT.paper, LIGHT.line, dashed=True)
     for pod in pods:
         alone = [each for each in places if each.gang == pod.gang]
-        colour = APART if layouts.numbers(alone).crossing else TOGETHER
+        colour = CROSSING if layouts.numbers(alone).crossing else TOGETHER
         wide = pod.gpus * CELL
         yield box(x + 1, y + 1, wide - 2, HIGH - 2, colour, LIGHT.paper)
         name = pod.gang.removeprefix("gang-") if pod.gang != "large" else "L"

@@ -36,7 +36,7 @@ class Axis:
     scale: float
 
     def x(self, at: float) -> float:
-        """Where a moment lies."""
+        """Return the x of a moment."""
         return round(LEFT + (at + BEFORE) * self.scale, 1)
 
     @property
@@ -45,7 +45,7 @@ class Axis:
         return (WIDTH - EDGE - LEFT) / self.scale - BEFORE
 
     def tens(self) -> range:
-        """Every ten seconds."""
+        """The multiples of ten seconds."""
         return range(0, int(self.end) + 1, 10)
 
 
@@ -83,19 +83,19 @@ def drawn(measured: Measured) -> list[Case]:
 
 
 def cost(figures: Figures) -> str:
-    """What it cost, on one line."""
+    """Return its cost on one line."""
     steps = "1 step" if figures.steps_lost == 1 else f"{figures.steps_lost} steps"
     return f"{steps} lost, {figures.times.running:.1f} s until the critical pod runs"
 
 
 def events(figures: Figures) -> list[Event]:
-    """What happened, in its order."""
+    """Return the events in their order."""
     times, step = figures.times, figures.resumed_at or 0
     happened = [
         (0.0, "critical pod asks for the GPUs", 1),
         (times.hook, "hook asks for a save", 0),
         (times.saved, "saved", 0),
-        (None if times.kept == times.saved else times.kept, f"last checkpoint, step {step}", 0),
+        (None if times.stored == times.saved else times.stored, f"last checkpoint, step {step}", 0),
         (times.sigterm, "SIGTERM, ignored" if figures.killed else "SIGTERM", 0),
         (times.gone, f"killed at step {step + figures.steps_lost}" if figures.killed else "process gone", 0),
         (times.running, "critical pod runs", 1),
@@ -106,7 +106,7 @@ def events(figures: Figures) -> list[Event]:
 
 
 def axis_of(measured: Measured) -> Axis:
-    """As wide as it can be with every label inside."""
+    """Return the widest axis with every label inside."""
     moments = [event for case in drawn(measured) for event in events(measured.cases[case.letter])]
     return Axis(min((WIDTH - EDGE - LEFT - INDENT - width(each.words)) / (each.at + BEFORE) for each in moments))
 
@@ -146,12 +146,12 @@ def _flag(flag: Flag, y: float, foot: float) -> str:
 
 
 def _bars(figures: Figures, axis: Axis, y: float) -> Iterator[str]:
-    """Who held the GPUs, and who waited for them."""
+    """Draw which pod used the GPUs, and which one waited."""
     times = figures.times
-    kept = times.gone if not figures.steps_lost or times.kept is None else times.kept
-    yield _bar(axis, -BEFORE, kept, y, "trains", TRAINING)
-    if kept < times.gone:
-        yield _bar(axis, kept, times.gone, y, "lost", LIGHT.refused, hollow=True)
+    stored = times.gone if not figures.steps_lost or times.stored is None else times.stored
+    yield _bar(axis, -BEFORE, stored, y, "trains", TRAINING)
+    if stored < times.gone:
+        yield _bar(axis, stored, times.gone, y, "lost", LIGHT.refused, hollow=True)
     if times.resumed is not None:
         yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
     yield _bar(axis, 0, times.running, y + LANE, "waits", CRITICAL, hollow=True)
@@ -159,7 +159,7 @@ def _bars(figures: Figures, axis: Axis, y: float) -> Iterator[str]:
 
 
 def _bar(axis: Axis, since: float, until: float, y: float, words: str, colour: str, *, hollow: bool = False) -> str:
-    """A stretch of time, with a word in it where there is room; what began before is named before 0."""
+    """Draw a stretch of time, with a word if there is room. One that began before 0 is named before it."""
     left, length = axis.x(since), round(axis.x(until) - axis.x(since), 1)
     room = axis.x(0) - left if since < 0 else length
     bar = box(left, y, length, BAR, LIGHT.paper if hollow else colour, colour, dashed=hollow)

@@ -60,7 +60,7 @@ def arrow(x: float, y: float, to_x: float, to_y: float, colour: str) -> str:
 
 
 def drawing(width: int, height: int, title: str, shapes: Iterable[str], *, said: str = "") -> str:
-    """A whole SVG file; `said` tells at length what is seen, for those who can't see it."""
+    """A whole SVG file; `said` describes the picture for people who can't see it."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img"'
     words = [f"<title>{escape(title)}</title>", *([f"<desc>{escape(said)}</desc>"] if said else [])]
     return "\n".join((f'{head} font-family="{FONT}">', *words, *shapes, "</svg>", ""))

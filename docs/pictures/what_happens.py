@@ -68,7 +68,7 @@ def _chip(x: float, y: float, words: str, tier: int, palette: Palette) -> str:
 
 
 def _node(x: float, y: float, label: str, tier: int, palette: Palette, *, leaving: bool) -> Iterator[str]:
-    """A node with four GPUs that pods of one tier hold."""
+    """Draw a node with four GPUs that pods of one tier use."""
     colour = palette.tiers[tier]
     yield box(x, y, COLUMN, 84, palette.paper, palette.line)
     yield text(x + 12, y + 21, label, palette.faint, size=12)

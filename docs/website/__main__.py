@@ -1,4 +1,4 @@
-"""Run as `python -m website` with docs/ on the path: builds the site into build/site, or says what is wrong."""
+"""Run as `python -m website` with docs/ on the path: builds the site into build/site, or prints what is wrong."""
 
 import sys
 
@@ -7,7 +7,7 @@ from website.layout import ROOT
 
 
 def main() -> int:
-    """Build; zensical's own exit code."""
+    """Build the site; return zensical's exit code."""
     run = built(ROOT)
     print(run.stdout, end="")
     if run.returncode == 0:

@@ -13,7 +13,7 @@ PAGES, SITE = "build/pages", "build/site"
 
 
 def built(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Lay the pages out below a folder and build the site beside them; what zensical said, and its exit code."""
+    """Lay the pages out below a folder and build the site there; return zensical's output and exit code."""
     settings = folder / SETTINGS
     if folder != ROOT:
         settings.write_bytes((ROOT / SETTINGS).read_bytes())
@@ -23,7 +23,7 @@ def built(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def zensical(settings: Path) -> subprocess.CompletedProcess[str]:
-    """Build anew what the settings say."""
+    """Build the site by the settings."""
     program = str(Path(sys.executable).with_name("zensical"))
     return subprocess.run(  # noqa: S603 - our own tool and settings
         [program, "build", "--strict", "--clean", f"--config-file={settings}"],

@@ -1,4 +1,4 @@
-"""Lays the project's pages out as a site has them, with whatever they link to.
+"""Lays the project's pages out for a site, with the files that they link to.
 
 On GitHub a page links to the file beside it: an example, a policy, the README above docs/. The site has no such files,
 so each file that is linked to becomes a page with its text, and the links are turned there.
@@ -35,7 +35,7 @@ class Layout:
         self._done: set[Path] = set()
 
     def put(self, file: Path) -> None:
-        """Put a file where the site has it, unless it is there already."""
+        """Put a file into the site, unless it is there already."""
         if file in self._done:
             return
         self._done.add(file)
@@ -50,7 +50,7 @@ class Layout:
             shutil.copyfile(file, target)
 
     def turned(self, link: str, page: Path) -> str:
-        """The link as the site's page has it; what it names is put there too."""
+        """Return the link for the site's page, and put its target there too."""
         name, mark, anchor = link.partition("#")
         file = (page.parent / name).resolve()
         if file.is_dir():
@@ -62,14 +62,14 @@ class Layout:
 
 
 def place(file: Path) -> Path:
-    """Where the site has a file of the project."""
+    """Return the path that a file of the project has on the site."""
     within = file.relative_to(DOCS) if file.is_relative_to(DOCS) else file.relative_to(ROOT)
     name = NAMES.get(str(file.relative_to(ROOT)), str(within))
     return Path(f"{name}.md" if file.suffix in LANGUAGES else name)
 
 
 def _shown(file: Path) -> str:
-    """A file that is no page, as one."""
+    """Return a file that is no page as a page."""
     text = file.read_text(encoding="utf-8").rstrip("\n")
     return f"# {file.relative_to(ROOT)}\n\n````{LANGUAGES[file.suffix]}\n{text}\n````\n"
 

@@ -1,4 +1,4 @@
-"""Finds the links of a Markdown page, and writes them anew."""
+"""Finds and rewrites the links of a Markdown page."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ _OUTSIDE = ("https://", "http://", "mailto:", "#")
 
 
 def with_links(text: str, changed: Callable[[str], str]) -> str:
-    """A page whose links within the project are what `changed` makes of them; code blocks stay as they are."""
+    """Return a page with each link within the project changed by `changed`; code blocks stay as they are."""
     parts, end = [], 0
     for fence in _FENCE.finditer(text):
         parts += [_changed(text[end : fence.start()], changed), fence[0]]

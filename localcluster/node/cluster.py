@@ -81,18 +81,18 @@ class NodeCluster(ControlPlane):
 
     @property
     def name(self) -> str:
-        """What the node's cable is called on this machine; empty before it runs and after."""
+        """The name of the node's cable on this machine; empty before it runs and after."""
         return self._node.name if self._node else ""
 
     @property
     def node_folder(self) -> Path:
-        """What the node keeps; it goes away with the cluster."""
+        """The node's files, which are deleted with the cluster."""
         return self.folder / "node"
 
     def _start(self, programs: dict[str, Path]) -> None:
         self.node_folder.mkdir()
         self._node = Namespaces(self.node_folder, self.processes)
-        self.address, self.prefix = self._node.address, self._node.beside()
+        self.address, self.prefix = self._node.address, self._node.in_network()
         try:
             super()._start(programs)
             self._write_settings()
@@ -138,7 +138,7 @@ class NodeCluster(ControlPlane):
         return archive(components.PAUSE_IMAGE, layer, self.node_folder / "pause.tar", ["/pause"])
 
     def _have_gpus(self) -> None:
-        """Write them into the node's status, as a device plugin's kubelet would; wait until they can be had."""
+        """Write GPUs into the node's status, as for a device plugin, and wait until they are allocatable."""
         patch = json.dumps({"status": {"capacity": {GPU: str(self.gpus)}}})
 
         def has_them() -> bool:

@@ -48,7 +48,7 @@ UNUSED = ("internal.v1.opt", *(f"snapshotter.v1.{each}" for each in ("blockfile"
 
 
 def pod_network(folder: Path) -> dict[str, object]:
-    """Each pod has a cable of its own to the node, so that its way to a Service and back leads through nftables."""
+    """Return a CNI configuration that gives each pod a cable to the node, so that traffic to Services uses nftables."""
     addresses = {"type": "host-local", "ranges": [[{"subnet": POD_ADDRESSES}]], "routes": [{"dst": "0.0.0.0/0"}]}
     return {
         "cniVersion": "0.4.0",

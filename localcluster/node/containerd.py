@@ -20,7 +20,7 @@ class Containerd:
         return [self.ctr, f"--address={self.socket}", "--namespace=k8s.io", *arguments]
 
     def answers(self) -> bool:
-        """Whether it is there."""
+        """Return True once containerd answers."""
         try:
             self._ctr("version")
         except NodeError:

@@ -1,6 +1,6 @@
 """Makes images for a real node: a base with Python, and others from a Dockerfile on top of it. None is pulled.
 
-Archives are kept in the cache folder, named after all that went into them, and made again when any of that changes.
+The cache folder has the archives. Their names are digests of all inputs, so a changed input makes a new one.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ OWN_MOUNTS = ("unshare", "--mount")
 def python_image() -> Path:
     """Return the archive of the base, made by debootstrap; NodeError with its last lines."""
     target = images() / f"python-{SUITE}-{digest_of(' '.join((SUITE, *PACKAGES, *NEEDLESS)).encode())}.tar"
-    return kept(target, f"making a base image of Debian {SUITE} (once; about 1 min)", make_base)
+    return stored(target, f"making a base image of Debian {SUITE} (once; about 1 min)", make_base)
 
 
 def built_image(name: str, folder: Path, contents: Iterable[bytes]) -> Path:
@@ -42,7 +42,7 @@ def built_image(name: str, folder: Path, contents: Iterable[bytes]) -> Path:
     base = python_image()
     short = name.rpartition("/")[2].partition(":")[0]
     target = images() / f"{short}-{digest_of(base.name.encode(), *contents)}.tar"
-    return kept(target, f"building the image {name}", lambda unfinished: build(name, folder, base, unfinished))
+    return stored(target, f"building the image {name}", lambda unfinished: build(name, folder, base, unfinished))
 
 
 def make_base(target: Path) -> None:
@@ -57,7 +57,7 @@ def make_base(target: Path) -> None:
 
 
 def tidy(root: Path) -> None:
-    """Leave out what no container reads, and let pip trust whom this machine trusts."""
+    """Delete files that no container reads, and give pip this machine's CAs."""
     for folder in NEEDLESS:
         shutil.rmtree(root / folder, ignore_errors=True)
     machines_own = Path("/") / AUTHORITIES
@@ -89,8 +89,8 @@ def run(command: list[str]) -> None:
         raise NodeError(f"{' '.join(command)} failed:\n{tail}")
 
 
-def kept(target: Path, what: str, make: Callable[[Path], None]) -> Path:
-    """Return it, made beside its place and moved there when it is whole; drop the ones that it replaces."""
+def stored(target: Path, what: str, make: Callable[[Path], None]) -> Path:
+    """Return the target, made under another name and renamed when it is whole; delete those that it replaces."""
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with only_one("images"):
         if not target.exists():
@@ -106,19 +106,19 @@ def kept(target: Path, what: str, make: Callable[[Path], None]) -> Path:
 
 
 def drop_others(target: Path) -> None:
-    """Remove its older namesakes, but for those that another checkout asked for a moment ago and may be reading."""
+    """Delete older archives of the same name, except those that another checkout may be reading."""
     for each in target.parent.glob(f"{target.name.rpartition('-')[0]}-*.tar"):
         if each.stat().st_mtime < target.stat().st_mtime - IN_USE_SECONDS:
             each.unlink()
 
 
 def images() -> Path:
-    """Return the folder of the cache where they are kept."""
+    """Return the folder of the archives in the cache."""
     folder = cache_folder() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def digest_of(*parts: bytes) -> str:
-    """Return a short digest of them, in their order."""
+    """Return a short digest of the parts, in their order."""
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

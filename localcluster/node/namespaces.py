@@ -1,6 +1,6 @@
-"""Where a real node lives: namespaces of its own for network, mounts and processes, and a cable to the machine.
+"""The namespaces of a real node, for network, mounts and processes, and its cable to the machine.
 
-Nothing on the machine is shared or changed, and ending the first process ends all: the kernel stops the others and
+Nothing on the machine is shared or changed. When the first process ends, the kernel stops the others and
 drops mounts, addresses and nftables. Only the containers' cgroups are the machine's; that process removes them.
 """
 
@@ -36,12 +36,12 @@ class Namespaces:
         processes.adopt(self._init)  # `unshare` itself is deaf to SIGTERM
         self.address = self._cable()
 
-    def beside(self) -> list[str]:
-        """What a command line begins with to run in the node's network only."""
+    def in_network(self) -> list[str]:
+        """Return the prefix of a command line that runs in the node's network only."""
         return ["nsenter", f"--target={self._init}", "--net", "--"]
 
     def inside(self) -> list[str]:
-        """What a command line begins with to run inside; the process ends with the one that this starts."""
+        """Return the prefix of a command line that runs inside; the process ends with the one that this starts."""
         return ["nsenter", f"--target={self._init}", *NAMESPACES, "--", "setpriv", "--pdeathsig=TERM", "--"]
 
     def end(self) -> None:
@@ -74,7 +74,7 @@ class Namespaces:
         ip("address", "add", f"{here}/30", "dev", self.name)
         ip("link", "set", self.name, "up")
         for command in (f"address add {there}/30 dev eth0", "link set eth0 up", f"route add default via {here}"):
-            ip(*command.split(), inside=self.beside())
+            ip(*command.split(), inside=self.in_network())
         return there
 
 

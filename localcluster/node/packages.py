@@ -47,7 +47,7 @@ class NodeError(Exception):
 
 
 def have_packages() -> None:
-    """Install what is missing; NodeError where that can't be done, or would be in vain."""
+    """Install what is missing; NodeError if that can't be done or would not suffice."""
     if not sys.platform.startswith("linux"):
         raise NodeError(f"a real node needs Linux, and this is {sys.platform}")
     if os.geteuid():

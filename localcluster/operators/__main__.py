@@ -14,4 +14,4 @@ def build() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(arguments.told(build, "localcluster.operators"))
+    sys.exit(arguments.exit_code(build, "localcluster.operators"))

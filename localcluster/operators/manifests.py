@@ -25,7 +25,7 @@ Tree = dict[str, Any]
 
 def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
     """Apply an operator's manifests, the CRDs first; its webhook listens on that port. Return what was applied."""
-    objects = [reached_beside(each, port) for each in rendered(operator) if each["kind"] not in NOT_APPLIED]
+    objects = [redirected(each, port) for each in rendered(operator) if each["kind"] not in NOT_APPLIED]
     crds = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
     apply(cluster, [each for each in objects if each["kind"] == "Namespace"])
     if crds:
@@ -88,8 +88,8 @@ def module_folder(operator: Operator, other: str = "") -> Path:
     return Path(json.loads(run.stdout)["Dir"])
 
 
-def reached_beside(tree: Tree, port: int) -> Tree:
-    """Have the API server ask that port, whichever service a webhook or a conversion names."""
+def redirected(tree: Tree, port: int) -> Tree:
+    """Return the object with that loopback port as the address of each webhook and conversion."""
     for client in client_configs(tree):
         client["service"]["port"] = port
     return tree

@@ -1,4 +1,4 @@
-"""What there is to say of one operator."""
+"""The description of one operator."""
 
 from dataclasses import dataclass, field
 from string import Template

@@ -48,7 +48,7 @@ class RunningOperator:
 
     @property
     def certificates(self) -> Path:
-        """Where its webhook looks for its certificate."""
+        """The folder where its webhook looks for its certificate."""
         return self.folder / self.operator.mounted_at
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class RunningOperator:
         self._wait_until_it_works()
 
     def kill(self) -> None:
-        """It dies at once; what it has applied stays."""
+        """Kill it at once; what it has applied stays."""
         self.process.popen.kill()
         self.cluster.processes.end(self.process)
 
@@ -68,7 +68,7 @@ class RunningOperator:
         uninstall_webhooks(self.cluster, self._applied)
 
     def log(self) -> str:
-        """All that it has logged."""
+        """Return its whole log."""
         return self.process.log.read_text(errors="replace")
 
     def _command_of(self, program: Path) -> list[str]:

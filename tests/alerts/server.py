@@ -50,7 +50,7 @@ class Prometheus:
         self._cluster.processes.end(self._process)
 
     def scrapes(self) -> bool:
-        """Whether it has seen the target."""
+        """Return whether the server has seen the target."""
         return bool(self._asked("/api/v1/query?query=gpu_tiers_build_info")["result"])
 
     def firing(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What Prometheus sees, and the alert that comes of it."""
+"""Stories of metrics as Prometheus sees them, and the alerts that they raise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ WELL = {
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x1600",
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="saved"}': "0+1x1600",
     'gpu_tiers_reservations_total{tier="gpu-training",outcome="bound"}': "0+1x1600",
-    'gpu_tiers_reservations_total{tier="gpu-training",outcome="in-vain"}': "0x1600",
+    'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x1600",
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
     'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
     'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
@@ -133,10 +133,10 @@ STORIES = (
         {"tier": "gpu-training"},
     ),
     Story(
-        "GpuTiersEvictedInVain",
-        {'gpu_tiers_reservations_total{tier="gpu-training",outcome="in-vain"}': "0x58 1x1600"},
+        "GpuTiersPreemptionFailed",
+        {'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x58 1x1600"},
         "60m",
-        "Pods were evicted 1 times in vain for pods of gpu-training.",
+        "1 preemptions for pods of gpu-training failed.",
         {"tier": "gpu-training"},
     ),
     Story(

@@ -44,7 +44,7 @@ def test_each_alert_has_a_story() -> None:
 
 def test_each_alert_fires_and_none_fires_without_cause(tmp_path: Path) -> None:
     """One run of promtool: of each story all alerts are asked for, and only the story's may be there."""
-    tests = [_told(story) for story in STORIES] + [_silent()]
+    tests = [_test_of(story) for story in STORIES] + [_silent()]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(_with_summaries_alone()))
     stories = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "stories.yaml").write_text(yaml.safe_dump(stories))
@@ -57,7 +57,7 @@ def _with_summaries_alone() -> dict[str, Any]:
     return {"groups": [{"name": "all", "rules": bare}]}
 
 
-def _told(story: Story) -> dict[str, Any]:
+def _test_of(story: Story) -> dict[str, Any]:
     series = {**WELL, **story.series}
     severity = next(rule["labels"]["severity"] for rule in RULES if rule["alert"] == story.alert)
     fires = {"exp_labels": {"severity": severity, **story.labels}, "exp_annotations": {"summary": story.summary}}
@@ -77,7 +77,7 @@ def _told(story: Story) -> dict[str, Any]:
 
 
 def _silent() -> dict[str, Any]:
-    """All is well, at several times of two days."""
+    """Return series of a healthy webhook, at several times of two days."""
     quiet = [
         {"eval_time": at, "alertname": rule["alert"], "exp_alerts": []} for at in ("10m", "3h", "26h") for rule in RULES
     ]

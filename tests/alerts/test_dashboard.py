@@ -78,7 +78,7 @@ def test_a_panel_shows_what_replicas_tell_and_calls_its_lines_by_their_labels(
 
 
 def test_the_first_preemption_of_all_is_seen(prometheus: str) -> None:
-    (target,) = next(each["targets"] for each in PANELS if each["title"] == "Who evicts whom")
+    (target,) = next(each["targets"] for each in PANELS if each["title"] == "Which tier evicts which")
     assert [float(line["value"][1]) for line in asked(prometheus, target["expr"])] == [2 * 21], "of both outcomes"
 
 

@@ -25,32 +25,32 @@ NOON, AWAY, BACK = 720, 1000, 1100
 """Minutes: the leader changes; both replicas are not scraped for a while."""
 
 
-def held(gpus: float, since: int, until: int = 10_000) -> Told:
+def in_use(gpus: float, since: int, until: int = 10_000) -> Told:
     """GPU-seconds of so many GPUs that one replica counts in that time."""
     return lambda minute: None if AWAY < minute < BACK or minute < since else gpus * 60 * (min(minute, until) - since)
 
 
 def evicted(pods: int, at: int) -> Told:
-    """So many pods at that minute; before and after nothing."""
+    """Return a series with this many pods at that minute and none before and after."""
     return lambda minute: None if AWAY < minute < BACK else float(pods * (minute >= at))
 
 
 def of(metric: str, **labels: str) -> str:
-    told = ",".join(f'{label}="{value}"' for label, value in labels.items())
-    return f"gpu_tiers_{metric}_total{{{told}}}"
+    selector = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    return f"gpu_tiers_{metric}_total{{{selector}}}"
 
 
 A, B = {"instance": "a", "cluster": "eu"}, {"instance": "b", "cluster": "eu"}
 SERIES: dict[str, Told] = {
-    of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **A): held(8, 0, NOON),
-    of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **B): held(8, NOON),
-    of("gpu_seconds", tenant="beta", tier="gpu-training", flavor="h100", **B): held(4, NOON),
-    of("gpu_seconds", tenant="beta", tier="gpu-batch", flavor="", **A): held(2.5, 0, NOON),
+    of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **A): in_use(8, 0, NOON),
+    of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **B): in_use(8, NOON),
+    of("gpu_seconds", tenant="beta", tier="gpu-training", flavor="h100", **B): in_use(4, NOON),
+    of("gpu_seconds", tenant="beta", tier="gpu-batch", flavor="", **A): in_use(2.5, 0, NOON),
     of("checkpoints", tier="gpu-batch", outcome="saved", **A): evicted(1, 300),
     of("checkpoints", tier="gpu-batch", outcome="not-saved", **A): evicted(2, 300),
     of("checkpoints", tier="gpu-batch", outcome="saved", **B): evicted(0, 0),
     of("checkpoints", tier="gpu-interactive", outcome="unknown", **B): evicted(1, 1300),
-    of("gpu_seconds", tenant="omega", tier="gpu-training", flavor="", instance="c", cluster="us"): held(512, 0),
+    of("gpu_seconds", tenant="omega", tier="gpu-training", flavor="", instance="c", cluster="us"): in_use(512, 0),
     of("checkpoints", tier="gpu-batch", outcome="saved", instance="c", cluster="us"): evicted(99, 600),
 }
 
@@ -70,7 +70,7 @@ def minute(look: UseAt) -> int:
     return round(24 * 60 - (END - look.time) / 60)
 
 
-async def test_each_tier_has_what_its_pods_held_of_all_tenants_whoever_led(prometheus: Backfilled) -> None:
+async def test_each_tier_has_what_its_pods_used_of_all_tenants_whoever_led(prometheus: Backfilled) -> None:
     day = await asked(prometheus, cluster="eu").day()
     assert not day.problem
     use = {minute(each): {tier: round(gpus, 1) for tier, gpus in each.gpus.items()} for each in day.seen}
@@ -95,9 +95,9 @@ async def test_without_a_label_another_cluster_counts_too(prometheus: Backfilled
 async def test_the_page_of_a_replica_that_does_not_lead_draws_that_day(prometheus: Backfilled) -> None:
     by = asked(prometheus, cluster="eu")
     content = a_content(leads=False, gpus=None)
-    told = text_of(rendered(await replace(sources_of(content), prometheus=by.name, day=by.day).content()))
-    assert re.search("GPUs used by tier, at most 12; below, preempted pods, at most (about )?3", told)
-    assert f"By the Prometheus at 127.0.0.1:{prometheus.port}" in told
+    selector = text_of(rendered(await replace(sources_of(content), prometheus=by.name, day=by.day).content()))
+    assert re.search("GPUs used by tier, at most 12; below, preempted pods, at most (about )?3", selector)
+    assert f"By the Prometheus at 127.0.0.1:{prometheus.port}" in selector
     day = await by.day()
     assert use_chart(day.seen, ["gpu-training"], ()).count("<polyline") == 2, "one on each side of the gap"
 
@@ -107,7 +107,7 @@ async def test_one_that_knows_nothing_of_gpu_tiers_says_so(prometheus: Backfille
     assert day.problem == 'no metric of gpu-tiers{cluster="e\\"u"}'
 
 
-async def test_what_it_refuses_is_told_by_its_code(prometheus: Backfilled) -> None:
+async def test_what_it_refuses_is_reported_by_its_code(prometheus: Backfilled) -> None:
     assert (await asked(prometheus, **{"no label": "x"}).day()).problem == "GET /api/v1/query_range: HTTP 400"
 
 

@@ -17,7 +17,7 @@ from .promtool import promtool
 from .test_last_day import of
 
 HOUR = 3600
-BEGUN_ANEW = 900
+RESTARTED = 900
 A, B = {"instance": "a"}, {"instance": "b"}
 
 
@@ -26,18 +26,18 @@ def preempted(
 ) -> dict[str, Told]:
     """The series of one pair of tiers, which begin when the first pod is evicted: none stands at 0 before."""
     labels = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training", "tenant": tenant, "outcome": outcome}
-    told = str(exact).lower()
+    is_exact = str(exact).lower()
     found = {of("preemptions", **labels, **replica): born(pods, at)}
-    return found | ({of("lost_gpu_seconds", **labels, exact=told, **replica): born(lost, at)} if lost else {})
+    return found | ({of("lost_gpu_seconds", **labels, exact=is_exact, **replica): born(lost, at)} if lost else {})
 
 
 def born(value: float, at: int) -> Told:
     return lambda minute: None if minute < at else value
 
 
-def anew(minute: int) -> float:
-    """Three evictions, then a process that begins anew under the same name, and one more."""
-    return 3.0 if minute < BEGUN_ANEW else float(minute >= BEGUN_ANEW + 60)
+def restarted(minute: int) -> float:
+    """Three evictions, then a process that starts again under the same name, and one more."""
+    return 3.0 if minute < RESTARTED else float(minute >= RESTARTED + 60)
 
 
 SERIES: dict[str, Told] = {
@@ -47,7 +47,9 @@ SERIES: dict[str, Told] = {
     **preempted(1, 1000, "beta", "nothing-listens", 2 * HOUR, exact=False, **B),
     **preempted(1, 60, "beta", "not-saved", 40 * HOUR, exact=False, **A),
     **preempted(2, 1200, "", "unknown", 0, exact=False, **A),
-    of("preemptions", victim_tier="gpu-interactive", preemptor_tier="", tenant="beta", outcome="unknown", **A): anew,
+    of(
+        "preemptions", victim_tier="gpu-interactive", preemptor_tier="", tenant="beta", outcome="unknown", **A
+    ): restarted,
 }
 
 
@@ -66,8 +68,8 @@ def report(*arguments: str) -> str:
 
 
 def test_what_preemptions_have_cost_by_tenant_tier_and_evictor(prometheus: str) -> None:
-    told = report("--since=12h", f"--prometheus={prometheus}").splitlines()
-    columns, *rows = (line.split("   ") for line in told[:5])
+    is_exact = report("--since=12h", f"--prometheus={prometheus}").splitlines()
+    columns, *rows = (line.split("   ") for line in is_exact[:5])
     assert [[each.strip() for each in row if each.strip()] for row in (columns, *rows)] == [
         ["TENANT", "TIER", "EVICTED FOR", "PODS", "SAVED", "NOT SAVED", "NOT KNOWN", "GPU-HOURS LOST", "EXACT"],
         ["alpha", "gpu-batch", "gpu-training", "6", "4", "0", "2", "8.01", "at most"],
@@ -75,9 +77,9 @@ def test_what_preemptions_have_cost_by_tenant_tier_and_evictor(prometheus: str) 
         ["-", "gpu-batch", "gpu-training", "2", "0", "0", "2", "0.00", "-"],
         ["beta", "gpu-interactive", "-", "1", "0", "0", "1", "0.00", "-"],
     ]
-    assert told[6] == "In 12h 10 pods were preempted: 4 saved (40%), and lost at most 10.0 GPU-hours."
-    assert told[8] == (
-        "Those without a hook, or whose program knows nothing of it, lost at most 10.0 GPU-hours. "
+    assert is_exact[6] == "In 12h 10 pods were preempted: 4 saved (40%), and lost at most 10.0 GPU-hours."
+    assert is_exact[8] == (
+        "Pods without a hook, or with a program that ignores it, lost at most 10.0 GPU-hours. "
         "By what those lost that saved, a hook would have kept at most 10.0 GPU-hours of it."
     )
 
@@ -97,5 +99,5 @@ def test_for_a_wiki_and_for_a_spreadsheet(prometheus: str) -> None:
 
 
 def test_one_that_knows_of_no_preemption_says_so(prometheus: str) -> None:
-    told = report("--since=1m", f"--prometheus={prometheus}")
-    assert told == "Prometheus knows of no preemption in 1m. Does it scrape gpu-tiers, and keep 1m?\n"
+    is_exact = report("--since=1m", f"--prometheus={prometheus}")
+    assert is_exact == "Prometheus knows of no preemption in 1m. Does it scrape gpu-tiers, and keep 1m?\n"

@@ -16,7 +16,7 @@ Selectors = dict[str, dict[str, Any]]
 
 
 class _Another:
-    """Serves on a free port while its `with` block lasts, under a configuration whose name decides its turn."""
+    """Serves on a free port while its `with` block lasts, under a configuration whose name decides its order."""
 
     kind = ""
 

@@ -1,4 +1,4 @@
-"""What a person asks: commands with a kubeconfig, the page, and events."""
+"""Ask as a person does: with commands and a kubeconfig, on the page, and by events."""
 
 import http.client
 import json
@@ -61,7 +61,7 @@ def page(installed: Installed, port: int | None = None) -> str:
 
 
 def kubeconfig_of(installed: Installed, account: str, namespace: str) -> Path:
-    """That of a ServiceAccount."""
+    """Return the kubeconfig of a ServiceAccount."""
     file = installed.cluster.folder / f"{account}-{namespace}.kubeconfig"
     config = yaml.safe_load(installed.cluster.kubeconfig.read_text())
     (cluster,) = config["clusters"]

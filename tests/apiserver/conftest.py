@@ -17,7 +17,7 @@ from webhook.kube.client import Client
 from .client_certificates import make_authority
 from .faults.run import bare_plane
 from .installed import Installed
-from .queue import Line
+from .queue import QueueingTenant
 
 NODE_SELECTORS = "--enable-admission-plugins=PodNodeSelector"
 """Kubernetes leaves that plugin out. It changes nothing in a namespace without its annotation."""
@@ -27,12 +27,12 @@ INSTALLING = ("installed", "few_seats", "three")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those come first that need no installation: a webhook that leads would write to the TenantQuotas they make."""
+    """Run the tests that need no installation first, because a leading webhook would write to their TenantQuotas."""
     items.sort(key=turn)
 
 
 def turn(item: pytest.Item) -> int:
-    """The turn of a test of this folder; others stay where they are."""
+    """Return the rank of a test of this folder; others stay where they are."""
     uses = getattr(item, "fixturenames", ()) if Path(__file__).parent in item.path.parents else ()
     return next((number for number, name in enumerate(INSTALLING, start=1) if name in uses), 0)
 
@@ -123,11 +123,11 @@ def wide(installed: Installed) -> Iterator[str]:
 
 
 @pytest.fixture
-def line(installed: Installed, wide: str) -> Iterator[Line]:
+def line(installed: Installed, wide: str) -> Iterator[QueueingTenant]:
     with new_namespace(installed.cluster) as namespace:
         quotas = [{"gpus": 8}]
         with installed.tenant_for(f"hold-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, wide)
+            yield QueueingTenant(installed, namespace, wide)
 
 
 @pytest.fixture

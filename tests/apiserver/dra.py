@@ -59,7 +59,7 @@ class Dra:
         self.installed.eventually(lambda: running(self.installed, self.namespace, name), name)
 
     def warns(self) -> bool:
-        """Whether a dry run is told that its tier evicts nobody."""
+        """Return whether a dry run is warned that its tier evicts nobody."""
         dry = self.installed.create(self.pod("asks", "gpu-training"), self.namespace, dry_run=True)
         assert dry.code == 0
         return f"[evicts-nobody] kube-scheduler evicts nobody for {self.resource}"[:60] in dry.stderr

@@ -39,7 +39,7 @@ class Seen:
 
 
 def heavy_pod() -> Tree:
-    """As many containers as are judged, each with a command of its own, and a class above the ceiling."""
+    """Return a pod with as many containers as are judged, each with its own command, and a class above the ceiling."""
     pod = gpu_pod("heavy", 1, priorityClassName="system-node-critical")
     names = (f"c{number}" for number in range(CONTAINERS))
     pod["spec"]["containers"] += [{"name": name, "image": name, "command": ["python", f"{name}.py"]} for name in names]
@@ -47,7 +47,7 @@ def heavy_pod() -> Tree:
 
 
 async def watched(cluster: Cluster, port: int, noisy: str, quiet: str, seconds: float, *, clients: int) -> Seen:
-    """What the bystander sees in namespace `quiet` while namespace `noisy` floods the webhook, by so many clients."""
+    """Return what a bystander sees in namespace `quiet` while clients flood the webhook from namespace `noisy`."""
     tree, seen = yaml.safe_load(cluster.kubeconfig.read_text()), Seen()
     target, headers = tree["clusters"][0]["cluster"], {"authorization": f"Bearer {tree['users'][0]['user']['token']}"}
     connector = aiohttp.TCPConnector(limit=0, ssl=False)
@@ -59,8 +59,8 @@ async def watched(cluster: Cluster, port: int, noisy: str, quiet: str, seconds: 
         async def create(namespace: str, pod: Tree, query: str = "") -> str:
             path = f"/api/v1/namespaces/{namespace}/pods{query}"
             async with session.post(path, json=pod) as answer:
-                told = "" if answer.status == CREATED else f": {(await answer.json())['message'][:150]}"
-                return f"{answer.status}{told}"
+                reason = "" if answer.status == CREATED else f": {(await answer.json())['message'][:150]}"
+                return f"{answer.status}{reason}"
 
         async def flooding(pod: Tree, query: str) -> None:
             while True:

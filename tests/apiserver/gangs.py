@@ -6,7 +6,7 @@ from .installed import Installed, Tree, gpu_pod
 
 
 def pytorchjob(name: str, workers: int, gpus: int = 1, **spec: Any) -> Tree:
-    """As a user writes it, with a master and some workers of as many GPUs."""
+    """Return a PyTorchJob as a user writes it: a master, and workers of as many GPUs each."""
     template = gpu_pod("", gpus)
     del template["apiVersion"], template["kind"], template["metadata"]["name"]
     replicas = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": workers, "template": template}}
@@ -26,7 +26,7 @@ class Gangs:
         self.namespace = namespace
 
     def apply(self, tree: Tree) -> str:
-        """What the API server says to a create."""
+        """Create an object and return the API server's answer."""
         return self.installed.create(tree, self.namespace).stderr
 
     def pod(self, name: str, of: str, gpus: int = 1) -> str:
@@ -38,7 +38,7 @@ class Gangs:
         return self.installed.create(tree, self.namespace).stderr
 
     def patch(self, name: str, patch: Tree) -> str:
-        """What the API server says to a patch of a PyTorchJob."""
+        """Patch a PyTorchJob and return the API server's answer."""
         return self.installed.api.patch(f"pytorchjob/{name}", patch, self.namespace, check=False).stderr
 
     def run(self, *arguments: str) -> str:

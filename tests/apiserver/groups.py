@@ -46,8 +46,11 @@ def apply_gang(installed: Installed, namespace: str, gang: tuple[Tree, Tree, Tre
     jobset, *made = gang
     answer = installed.create(jobset, namespace)
     assert answer.code == 0, answer.stderr
-    uid, whom = json.loads(answer.stdout)["metadata"]["uid"], {"name": jobset["metadata"]["name"], "controller": True}
-    owner = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "uid": uid, **whom}
+    uid, reference = (
+        json.loads(answer.stdout)["metadata"]["uid"],
+        {"name": jobset["metadata"]["name"], "controller": True},
+    )
+    owner = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "uid": uid, **reference}
     said = answer.stderr.splitlines()
     for each in made:
         each["metadata"]["ownerReferences"] = [owner]

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from installation.beside import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.examples import example_policy
 from installation.helm import RELEASE, ROOT, helm
+from installation.local_webhook import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import Cluster, Result
 from localcluster.for_tests import missing
@@ -96,7 +96,7 @@ class Installed:
 
     @property
     def published(self) -> dict[str, str]:
-        """What the leader tells of the active policy."""
+        """Return what the leader publishes about the active policy."""
         return dict(self.get(f"configmap/{RELEASE}-active", RELEASE).get("data") or {})
 
     def _file_is_published(self) -> bool:
@@ -107,11 +107,11 @@ class Installed:
         return metric_of(self.address, name, **labels)
 
     def metrics(self) -> str:
-        """What Prometheus would read."""
+        """Return the metrics as Prometheus would read them."""
         return metrics_of(self.address)
 
     def log(self) -> str:
-        """All that the process has logged."""
+        """Return the log of the process."""
         return self.process.log.read_text()
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
@@ -136,14 +136,14 @@ class Installed:
         self.api.delete(f"tenantquota/{name}")
 
     def _is_ready(self, what: str) -> bool:
-        """Whether an object is, as it is now and not as it was before."""
+        """Return whether an object is ready in its current generation, not in an earlier one."""
         tree = self.get(what, "")
         ready = [each for each in tree.get("status", {}).get("conditions", []) if each["type"] == "Ready"]
         generation = tree["metadata"]["generation"]
         return any(each["status"] == "True" and each.get("observedGeneration") in {None, generation} for each in ready)
 
     def usage(self, name: str) -> str:
-        """What `kubectl get tenantquota` shows of a tenant's usage."""
+        """Return a tenant's usage as `kubectl get tenantquota` shows it."""
         return str(self.get(f"tenantquota/{name}", "").get("status", {}).get("summary", ""))
 
     def condition(self, name: str, kind: str) -> Tree:
@@ -157,7 +157,7 @@ class Installed:
         """Create an object, whatever comes of it; the Result is what kubectl would say."""
         for _ in range(10):
             made = self.api.create(tree, namespace, dry_run=dry_run, user=user, strict=strict, check=False)
-            # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them anew
+            # Until its cache has the parameters of a new ValidatingAdmissionPolicy, the API server reads them again
             # for each pod, for at most 1 s (getParamDirectly of k8s.io/apiserver). On a busy machine that is too short.
             if "failed to configure binding" not in made.stderr:
                 break
@@ -168,7 +168,7 @@ class Installed:
         return self.api.get(what, namespace)
 
     def messages(self, namespace: str, selector: str) -> str:
-        """What events say that a field selector finds."""
+        """Return the messages of the events that a field selector finds."""
         found = self.api.get("events", namespace, fieldSelector=selector)["items"]
         return "\n".join(str(each["message"]) for each in found)
 
@@ -191,7 +191,7 @@ class Installed:
 
 
 def _nobody_elses(cluster: Cluster) -> None:
-    """On a cluster that GPU_TIERS_TEST_CLUSTER names: touch nobody's installation, nor one that can't call us."""
+    """Refuse a cluster of GPU_TIERS_TEST_CLUSTER with somebody's installation, or one that can't call us."""
     if not cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", check=False).code:
         missing("gpu-tiers is installed on this cluster already; name one without it (python -m localcluster up)")
     view = cluster.kubectl("config", "view", "--minify", "-o=jsonpath={.clusters[0].cluster.server}")
@@ -234,7 +234,7 @@ def metric_of(address: Address, name: str, **labels: str) -> float:
 
 
 def metrics_of(address: Address) -> str:
-    """What Prometheus would read."""
+    """Return the metrics as Prometheus would read them."""
     connection = http.client.HTTPConnection("127.0.0.1", address.metrics_port, timeout=60)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()

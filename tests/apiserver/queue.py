@@ -5,7 +5,7 @@ from .installed import Installed, Tree, gpu_pod
 GATE = {"name": "gpu-tiers.dev/quota"}
 
 
-class Line:
+class QueueingTenant:
     """A tenant of 8 GPUs whose pods are queued, and a node with room for all of them."""
 
     def __init__(self, installed: Installed, namespace: str, node: str) -> None:
@@ -39,7 +39,7 @@ class Line:
         return {each["metadata"]["name"] for each in self.pods() if GATE in each["spec"].get("schedulingGates", ())}
 
     def status(self) -> Tree:
-        """That of its TenantQuota."""
+        """Return the status of its TenantQuota."""
         found: Tree = self.installed.get(f"tenantquota/hold-{self.namespace}", "").get("status", {})
         return found
 

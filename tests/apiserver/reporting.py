@@ -21,7 +21,7 @@ Send = Callable[[str, Any], None]
 
 
 def began(installed: Installed, pod: Tree, minutes: float) -> None:
-    """Its kubelet says that its container has run for so long."""
+    """Let its kubelet say that its container has run for so long."""
     metadata, started = pod["metadata"], datetime.now(UTC) - timedelta(minutes=minutes)
     running = {"name": "main", "state": {"running": {"startedAt": started.strftime("%Y-%m-%dT%H:%M:%SZ")}}}
     identity = {"name": metadata["name"], "namespace": metadata["namespace"]}

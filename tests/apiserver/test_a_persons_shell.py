@@ -1,4 +1,4 @@
-"""What a person's shell says of another cluster reaches no test, and a cluster of somebody's is not touched unasked."""
+"""Settings of a person's shell reach no test, and no test touches a person's cluster without being asked."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.apiserver
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It names a cluster that is gone and proxies that are closed."""
+    """Set a shell that names a cluster that is gone and proxies that are closed."""
     for name, value in hostile(tmp_path).items():
         monkeypatch.setenv(name, value)
 
@@ -32,7 +32,7 @@ def somebodys(cluster: Cluster) -> Iterator[ExistingCluster]:
 
 
 @pytest.mark.usefixtures("shell")
-async def test_kubectl_helm_and_our_client_ask_the_cluster_that_they_are_told(cluster: Cluster) -> None:
+async def test_kubectl_helm_and_our_client_ask_the_cluster_that_is_named(cluster: Cluster) -> None:
     assert cluster.kubectl("get", "namespace", "default", "-o=name").stdout == "namespace/default\n"
     assert "default" not in helm(cluster, "list", "--all-namespaces", "--output=json")
     async with await Client.connect(cluster.kubeconfig) as client:

@@ -30,7 +30,7 @@ def silent(installed: Installed, prometheus: Prometheus) -> None:
     installed.eventually(lambda: not prometheus.firing(), "silence")
 
 
-def told(installed: Installed, prometheus: Prometheus, alert: str) -> str:
+def summary_of(installed: Installed, prometheus: Prometheus, alert: str) -> str:
     """The summary of an alert, once it fires."""
     installed.eventually(lambda: alert in prometheus.firing(), alert)
     return prometheus.firing()[alert]
@@ -41,14 +41,14 @@ def test_a_tenant_that_fills_its_quota(installed: Installed, namespace: str, pro
     installed.tenant(namespace, namespace, quotas=[{"tier": "gpu-batch", "gpus": "2"}])
     try:
         assert installed.create(gpu_pod("sweep", 2, tier="gpu-batch"), namespace).code == 0
-        summary = told(installed, prometheus, "GpuTiersTenantNearlyFull")
+        summary = summary_of(installed, prometheus, "GpuTiersTenantNearlyFull")
         assert summary == f"Tenant {namespace} uses 100% of a quota row."
     finally:
         installed.api.delete(f"tenantquota/{namespace}")
 
 
 async def test_the_page_finds_there_what_a_running_webhook_shows(prometheus: Prometheus) -> None:
-    """Of less than ten minutes: each outcome of an eviction begins at 0, so times are known at which nothing was."""
+    """Each outcome of an eviction begins at 0, so less than ten minutes show times without one."""
     server = PrometheusServer(prometheus.url, {"job": "gpu-tiers"}, None, None)
     day = await AskedPrometheus(server).day()
     assert not day.problem
@@ -64,7 +64,7 @@ def test_a_webhook_configuration_that_somebody_deleted(installed: Installed, pro
     before = installed.api.get(CONFIGURATION)
     kubectl("delete", CONFIGURATION)
     try:
-        summary = told(installed, prometheus, "GpuTiersNotRegistered")
+        summary = summary_of(installed, prometheus, "GpuTiersNotRegistered")
         assert summary == "ValidatingWebhookConfiguration of gpu-tiers is missing or has no path."
     finally:
         del before["metadata"]["resourceVersion"], before["metadata"]["uid"]
@@ -76,7 +76,7 @@ def test_a_webhook_that_is_gone(installed: Installed, prometheus: Prometheus) ->
     silent(installed, prometheus)
     installed.kill()
     try:
-        assert told(installed, prometheus, "GpuTiersAbsent") == "No replica of gpu-tiers is scraped."
+        assert summary_of(installed, prometheus, "GpuTiersAbsent") == "No replica of gpu-tiers is scraped."
     finally:
         installed.restart()
         wait_for_webhook(installed.cluster)
@@ -89,7 +89,7 @@ def test_a_policy_with_a_mistake(installed: Installed, prometheus: Prometheus) -
     try:
         where = f"127.0.0.1:{installed.address.metrics_port}"
         assert (
-            told(installed, prometheus, "GpuTiersPolicyNotTaken")
+            summary_of(installed, prometheus, "GpuTiersPolicyNotTaken")
             == f"The policy of {where} is not active as it should be."
         )
     finally:

@@ -122,23 +122,23 @@ def states(installed: Installed) -> Iterator[States]:
     "row", sorted(STATES, key=lambda each: each["object"] != "job/nightly"), ids=lambda row: row["state"]
 )
 @pytest.mark.parametrize("person", ["admin", "researcher"])
-def test_each_state_is_told_as_it_is(states: States, person: str, row: dict[str, Any]) -> None:
-    told: dict[str, str] = {}
+def test_each_state_is_reported_as_it_is(states: States, person: str, row: dict[str, Any]) -> None:
+    answers: dict[str, str] = {}
 
     def is_true() -> bool:
         for command in ("why-pending", "explain"):
-            told[command] = states.says(person, command, row)
-        if row["object"] == "job/nightly" and "is pending." in told["why-pending"]:
+            answers[command] = states.says(person, command, row)
+        if row["object"] == "job/nightly" and "is pending." in answers["why-pending"]:
             states.back_off_again()
-        return all(matches(row[name], told[command]) for name, command in (("why", "why-pending"), ("explain",) * 2))
+        return all(matches(row[name], answers[command]) for name, command in (("why", "why-pending"), ("explain",) * 2))
 
     try:
         states.installed.eventually(is_true, row["state"])
     except TimeoutError:
-        pytest.fail("\n".join(told.values()))
+        pytest.fail("\n".join(answers.values()))
 
 
-def matches(pattern: str, told: str) -> bool:
-    """Whether an answer has such a line; each "…" of it is any text."""
+def matches(pattern: str, answers: str) -> bool:
+    """Return whether an answer has such a line; each "…" of the pattern stands for any text."""
     found = ".*".join(map(re.escape, pattern.split("…")))
-    return re.search(found, told) is not None
+    return re.search(found, answers) is not None

@@ -59,8 +59,8 @@ def run_there(cluster: Busy) -> Counter[str]:
     return held
 
 
-def in_vain(cluster: Busy) -> float:
-    return cluster.installed.metric("gpu_tiers_reservations_total", outcome="in-vain")
+def failures(cluster: Busy) -> float:
+    return cluster.installed.metric("gpu_tiers_reservations_total", outcome="failed")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -101,7 +101,7 @@ def test_the_same_tiers_run_as_where_the_scheduler_evicts(both: tuple[Busy, Twin
 
     # 2. The same pods wait.
     dra, twin = both
-    before = in_vain(dra)
+    before = failures(dra)
     with dra.unrest(TIERS[0]), twin.unrest(TIERS[0], by=twin.by):
         for cluster in both:
             for name, tier, gpus in waiting:
@@ -113,4 +113,4 @@ def test_the_same_tiers_run_as_where_the_scheduler_evicts(both: tuple[Busy, Twin
             wait_until(lambda: run_there(dra) == run_there(twin) and not dra.reserved(), SETTLED, "the same tiers")
         except TimeoutError:
             raise AssertionError(told()) from None
-    assert in_vain(dra) == before, told()
+    assert failures(dra) == before, told()

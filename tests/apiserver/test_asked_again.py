@@ -32,7 +32,7 @@ def send(installed: Installed, entry: int, url: str) -> None:
 
 
 def refusal(installed: Installed, namespace: str) -> str:
-    """What somebody reads who creates a GPU pod; nothing where it is let in."""
+    """Return the refusal that the creator of a GPU pod reads, and "" where the pod is admitted."""
     answer = installed.create(gpu_pod("asked"), namespace, dry_run=True)
     return answer.stderr if answer.code else ""
 

@@ -43,7 +43,7 @@ def job(name: str, gpus: int, count: int, **more: Any) -> Tree:
 
 @contextmanager
 def away(installed: Installed) -> Iterator[None]:
-    """Without the webhook's configurations, as before it was installed."""
+    """Remove the webhook's configurations, as before it was installed."""
     kubectl = installed.cluster.kubectl
     stored = [installed.api.get(f"{each}/zz-gpu-tiers") for each in CONFIGURATIONS]
     kubectl("delete", ",".join(CONFIGURATIONS), "zz-gpu-tiers")
@@ -107,9 +107,9 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     assert sum(pods["count"] for pods in rows["Deployment/web"]["pods"]) == 3, (
         "under the Deployment, not its ReplicaSet"
     )
-    told = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
-    assert told.exit_code == 0
-    standings = {each["standing"] for each in json.loads(told.stdout)["workloads"]}
+    output = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
+    assert output.exit_code == 0
+    standings = {each["standing"] for each in json.loads(output.stdout)["workloads"]}
     assert standings == {"agrees", "before", "changed", "refused"}
 
 

@@ -66,7 +66,7 @@ def _counted(installed: Installed, namespace: str) -> bool:
 
 
 def with_policy(installed: Installed, failure_policy: str) -> None:
-    """As docs/break-glass.md has it."""
+    """Apply the policy as docs/break-glass.md describes it."""
     entry = {"name": "pods.validate.gpu-tiers.dev", "failurePolicy": failure_policy}
     patched = json.dumps({"webhooks": [entry]})
     installed.cluster.kubectl("patch", "validatingwebhookconfiguration", "zz-gpu-tiers", "-p", patched)
@@ -110,8 +110,8 @@ def test_one_that_is_somebody_elses_is_left_alone(installed: Installed, namespac
     assert installed.create({**theirs, "spec": {"hard": {"pods": "50"}}}, namespace).code == 0
     name = f"backstop-{namespace}"
     installed.tenant(name, namespace, quotas=ROWS, backstop="ResourceQuota")
-    told = f"ResourceQuota/gpu-tiers in {namespace} is somebody else's, so the backstop lacks it"
-    installed.eventually(lambda: told in installed.messages("default", f"involvedObject.name={name}"), "the event")
+    sentence = f"ResourceQuota/gpu-tiers in {namespace} is somebody else's, so the backstop lacks it"
+    installed.eventually(lambda: sentence in installed.messages("default", f"involvedObject.name={name}"), "the event")
     eventually_named(installed, namespace, NAMES)
     installed.api.delete(f"tenantquota/{name}")
     eventually_named(installed, namespace, ["gpu-tiers"])

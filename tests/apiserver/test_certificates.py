@@ -17,7 +17,7 @@ from cryptography import x509
 
 from certs.configurations import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.self_managed import CertificateSecret, Kept, SelfManaged, advance, data_of, kept_in
+from certs.self_managed import CertificateSecret, SelfManaged, StoredPairs, advance, certificates_in, data_of
 from certs.source import Bundle, CertificateError, Objects, Outdated, apply
 from localcluster import Cluster
 from webhook.kube.client import Client
@@ -33,7 +33,7 @@ KINDS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
 
 @dataclass(frozen=True)
 class Installed:
-    """What the chart makes: an empty Secret, two configurations without caBundle, and an account's rights."""
+    """The objects of the chart: an empty Secret, two configurations without caBundle, and an account's rights."""
 
     cluster: Cluster
     namespace: str
@@ -249,7 +249,7 @@ async def test_rights_reach_no_further_than_the_three_names(objects, installed):
         assert refused.value.__cause__.code == 403
 
 
-async def test_who_writes_second_is_told_so_and_a_mistake_is_no_race(objects, installed):
+async def test_the_second_writer_gets_a_conflict_and_a_mistake_is_no_race(objects, installed):
     secrets = f"/api/v1/namespaces/{installed.namespace}/secrets"
     seen = (await objects.get(secrets, SECRET))["metadata"]["resourceVersion"]
     await objects.patch(secrets, SECRET, {"metadata": {"resourceVersion": seen}, "data": {"tls.crt": "Zmlyc3Q="}})
@@ -313,11 +313,11 @@ def aged() -> dict[str, bytes]:
     now, lifetimes = utc_now(), Lifetimes()
     life = lifetimes.ca + lifetimes.backdate
     birth = now + timedelta(seconds=5) - life * 4 / 5 + lifetimes.backdate
-    born = advance(Kept(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
-    renewed = advance(born.kept, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    born = advance(StoredPairs(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    renewed = advance(born.stored, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     assert renewed.reasons == ("the certificate expired",)
-    assert len(kept_in(data_of(renewed.kept)).authorities) == 1
-    return data_of(renewed.kept)
+    assert len(certificates_in(data_of(renewed.stored)).authorities) == 1
+    return data_of(renewed.stored)
 
 
 @contextlib.asynccontextmanager
@@ -363,7 +363,7 @@ def accepted(installed: Installed) -> bool:
 
 
 def dry_run(installed: Installed) -> str:
-    """What the API server says when nobody may make a ConfigMap; nothing if one may."""
+    """Return the API server's error when nobody may make a ConfigMap, and "" where one may."""
     asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "asked"}}
     return installed.cluster.api.create(asked, installed.namespace, dry_run=True, check=False).stderr
 

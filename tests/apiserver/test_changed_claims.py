@@ -1,6 +1,6 @@
 """Claims that become others after a pod's admission: none asks for more than its pod was admitted with.
 
-Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made anew.
+Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made again.
 """
 
 import json
@@ -94,9 +94,9 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(
         "spec.devices: asks for 8 GPUs, but pod modest was admitted with 1 by its claim gpu; ask for no more, or "
         "delete the pod, and create it again when the claim or its template is there"
     )
-    told = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
+    failures = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
     installed.eventually(
-        lambda: refused in installed.cluster.kubectl(*told).stdout or allocated(installed, namespace) > 0,
+        lambda: refused in installed.cluster.kubectl(*failures).stdout or allocated(installed, namespace) > 0,
         "what became of the claim",
     )
     assert (allocated(installed, namespace), installed.usage(tenant)) == (0, "total 1/2")
@@ -145,7 +145,7 @@ def open_gate(installed: Installed, pod: str, namespace: str) -> None:
     installed.cluster.kubectl(*patch)
 
 
-def test_the_claim_of_a_gated_pod_is_made_anew(
+def test_the_claim_of_a_gated_pod_is_made_again(
     installed: Installed, namespace: str, tenant: str, devices_on: str
 ) -> None:
     assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
@@ -184,15 +184,15 @@ def test_the_claim_of_a_pod_whose_author_wrote_its_node_is_made_smaller_and_larg
 
 @pytest.mark.usefixtures("tenant")
 def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace: str, devices_on: str) -> None:
-    """Else they would be given to another pod as well, and the claim be made anew for as many more."""
+    """They would otherwise be given to another pod as well, and the claim be made again for as many more."""
     kubectl, here = installed.cluster.kubectl, f"--namespace={namespace}"
     assert installed.create(a_claim("mine", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("runs", devices_on, resourceClaimName="mine"), namespace).code == 0
     installed.eventually(lambda: allocated(installed, namespace) == 2, "the devices")
     patch = '--patch={"metadata":{"finalizers":null}}'
     for _ in ("before it is deleted", "afterwards"):
-        kept = kubectl("patch", "resourceclaim/mine", here, "--type=merge", patch, check=False)
-        assert "resource.kubernetes.io/delete-protection stays while the claim has devices" in kept.stderr
+        patched = kubectl("patch", "resourceclaim/mine", here, "--type=merge", patch, check=False)
+        assert "resource.kubernetes.io/delete-protection stays while the claim has devices" in patched.stderr
         kubectl("delete", "resourceclaim/mine", here, "--wait=false")
     kubectl("delete", "pod/runs", here, "--grace-period=0", "--force")
     gone = ("get", "resourceclaims", here, "--output=name")
@@ -200,7 +200,7 @@ def test_no_claim_goes_whose_devices_are_in_use(installed: Installed, namespace:
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
+def test_a_claim_that_is_made_again_while_its_pod_waits_for_room(
     installed: Installed, namespace: str, devices_on: str
 ) -> None:
     """A pod with a controller waits a second; meanwhile its claim grows, and another pod makes room."""
@@ -224,7 +224,7 @@ def test_a_claim_that_is_made_anew_while_its_pod_waits_for_room(
 
 @pytest.mark.usefixtures("tenant")
 def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, namespace: str, devices_on: str) -> None:
-    """It is made so, or first stands alone, which charges nobody."""
+    """The claim is made so at once, or first stands alone, which charges nobody."""
     assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     with no_claims_made(installed.cluster):
         pod = claiming("modest", devices_on, resourceClaimTemplateName="gpus")
@@ -241,7 +241,7 @@ def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, n
 
 
 @pytest.mark.usefixtures("tenant")
-def test_nobody_else_says_what_a_pod_was_let_in_with(installed: Installed, namespace: str) -> None:
+def test_nobody_else_says_what_a_pod_was_admitted_with(installed: Installed, namespace: str) -> None:
     assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
     pod = claiming("modest", resourceClaimTemplateName="gpus")
     pod["metadata"]["annotations"] = {"gpu-tiers.dev/claimed": "gpu=8"}

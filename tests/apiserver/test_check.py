@@ -38,7 +38,7 @@ def what(answer: Result, name: str) -> str:
 
 @contextmanager
 def hanging(installed: Installed) -> Iterator[None]:
-    """It listens, and answers nobody."""
+    """Yield a server that listens and never answers."""
     installed.process.popen.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -62,14 +62,14 @@ def test_one_that_works_is_ok_in_every_line(installed: Installed, namespace: str
 def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_missed(
     installed: Installed, mode: str
 ) -> None:
-    """Nothing is patched or refused there, and a webhook that hangs costs each GPU pod the timeouts of both."""
+    """There nothing is patched or refused, and a webhook that hangs costs each GPU pod the timeouts of both."""
     installed.upgrade(mode=mode)
     try:
         assert words(check(installed, "--wait=1m"))["webhook"] == "ok"
         with hanging(installed):
-            told = what(check(installed), "webhook")
-        assert told.endswith("Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed")
-        seconds = told.removeprefix("mutate and validate: did not mark a dry run, which took ").partition(" s: ")[0]
+            output = what(check(installed), "webhook")
+        assert output.endswith("Ignore has it, and it waited for an answer: replicas hang, or the network blocks them")
+        seconds = output.removeprefix("mutate and validate: did not mark a dry run, which took ").partition(" s: ")[0]
         assert float(seconds) >= 9
     finally:
         installed.upgrade()
@@ -97,8 +97,8 @@ def test_it_waits_until_all_is_well(installed: Installed) -> None:
         waiting = subprocess.Popen([*command, f"--kubeconfig={installed.cluster.kubeconfig}"], stdout=subprocess.PIPE)
         time.sleep(5)
         assert waiting.poll() is None, "it waits"
-    told, _ = waiting.communicate(timeout=200)
-    assert (waiting.returncode, json.loads(told)["word"]) == (0, "ok")
+    output, _ = waiting.communicate(timeout=200)
+    assert (waiting.returncode, json.loads(output)["word"]) == (0, "ok")
 
 
 def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
@@ -111,7 +111,7 @@ def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
             stored["metadata"].pop(field, None)
         installed.api.create(stored)
     assert answer.exit_code == 1
-    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: none of gpu-tiers is there")
+    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: gpu-tiers has none")
     needs = "the ValidatingWebhookConfiguration of gpu-tiers"
     assert what(answer, "webhook") == f"can't be told without {needs}", "nobody asks it: it may be well"
 
@@ -134,9 +134,9 @@ RIGHTS = {
 
 
 @pytest.mark.usefixtures("tenant")
-@pytest.mark.parametrize(("roles", "told"), RIGHTS.values(), ids=RIGHTS)
+@pytest.mark.parametrize(("roles", "output"), RIGHTS.values(), ids=RIGHTS)
 def test_what_a_person_may_not_read_is_named_and_never_called_well(
-    installed: Installed, namespace: str, roles: list[str], told: dict[str, str]
+    installed: Installed, namespace: str, roles: list[str], output: dict[str, str]
 ) -> None:
     name = f"check-{namespace}"
     installed.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ada"}}, namespace)
@@ -149,7 +149,7 @@ def test_what_a_person_may_not_read_is_named_and_never_called_well(
         for role in roles:
             installed.api.delete(f"clusterrolebinding/{name}-{role}")
     found = words(answer)
-    assert {line: found[line] for line in told} == told
+    assert {line: found[line] for line in output} == output
     assert answer.exit_code == (3 if "unknown" in found.values() else 0)
     for line, word in found.items():
         if word == "unknown":

@@ -1,4 +1,4 @@
-"""What the one Kubernetes client asks of a real API server, and what it says where that refuses."""
+"""The one Kubernetes client against a real API server: its requests, and its errors when that refuses."""
 
 import asyncio
 from pathlib import Path
@@ -61,7 +61,7 @@ async def test_of_large_objects_a_page_has_fewer(configmaps: ConfigMaps) -> None
     assert max(sum(map(len, page)) for page in pages) <= MOST_BYTES
 
 
-async def test_of_two_that_replace_one_version_the_second_is_told(configmaps: ConfigMaps) -> None:
+async def test_of_two_that_replace_one_version_the_second_is_reported(configmaps: ConfigMaps) -> None:
     made = await configmaps.make(used="1")
     replaced = await configmaps.client.replace(configmaps.one, {**made, "data": {"used": "2"}})
     assert replaced["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
@@ -159,7 +159,7 @@ async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:
         await Client.connect(tmp_path / "nowhere.kubeconfig")
 
 
-async def test_an_api_that_is_not_served_is_told(client: Client) -> None:
+async def test_an_api_that_is_not_served_is_reported(client: Client) -> None:
     with pytest.raises(Unreadable, match="this cluster serves no gangs of scheduling"):
         await Discovery(client).api_version("scheduling.k8s.io", "gangs")
     with pytest.raises(Unreadable, match="this cluster serves no gangs of example"):

@@ -115,7 +115,7 @@ async def watching(kubeconfig: Path) -> AsyncIterator[Watched]:
         yield live
 
 
-class Line:
+class CuttableProxy:
     """The line to the API server, which a test may cut and mend. Passes bytes on; TLS stays end to end."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -170,12 +170,12 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[Line, Path]]:
+async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[CuttableProxy, Path]]:
     """A line, and a kubeconfig that leads over it."""
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     target = config["clusters"][0]["cluster"]
     server = urlsplit(target["server"])
-    line = Line(server.hostname or "", server.port or 443)
+    line = CuttableProxy(server.hostname or "", server.port or 443)
     await line.mend()
     target["server"] = f"https://127.0.0.1:{line.port}"
     target["tls-server-name"] = server.hostname
@@ -284,7 +284,7 @@ async def test_a_chain_is_walked_nearest_first(lookups: LiveLookups, hands: Hand
     assert (chain[0].labels["team"], chain[0].members[0].count, chain[0].members[0].path) == ("a", 2, "spec.template")
 
 
-async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(lookups: LiveLookups, hands: Hands) -> None:
+async def test_a_forged_uid_is_reported_although_the_true_one_was_just_read(lookups: LiveLookups, hands: Hands) -> None:
     true = await hands.make_job("train")
     assert len(await lookups.owners(hands.namespace, true, BUILT_IN)) == 1
     with pytest.raises(Unreadable, match="owner Job/train has another UID"):
@@ -299,7 +299,7 @@ async def test_a_reference_never_leads_out_of_its_kind_and_namespace(lookups: Li
             await lookups.owners(hands.namespace, reference("Job", name, "1"), BUILT_IN)
 
 
-async def test_a_ring_of_owners_is_told(lookups: LiveLookups, hands: Hands) -> None:
+async def test_a_ring_of_owners_is_reported(lookups: LiveLookups, hands: Hands) -> None:
     first = await hands.make_job("first")
     second = await hands.make_job("second", first)
     ring = json.dumps({"metadata": {"ownerReferences": [as_written(second)]}})
@@ -448,7 +448,7 @@ async def test_a_relist_is_had_at_once(client: Client, hands: Hands) -> None:
     await hands("delete", "pod", "here", "--force", "--grace-period=0")
 
 
-async def test_a_fault_of_our_own_is_told_and_tried_again(client: Client, hands: Hands) -> None:
+async def test_a_fault_of_our_own_is_reported_and_tried_again(client: Client, hands: Hands) -> None:
     counted, faults = Counted(hands.namespace), iter([ValueError("a fault")])
 
     async def project(seen: SeenPod) -> tuple[str, float | None] | None:

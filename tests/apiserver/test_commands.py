@@ -1,4 +1,4 @@
-"""What the commands that ask a cluster print, as a person at a terminal reads it."""
+"""The commands that ask a cluster, and their output as a person at a terminal reads it."""
 
 import os
 import subprocess
@@ -57,8 +57,8 @@ def test_a_kubeconfig_or_a_context_that_is_not_there(installed: Installed, tmp_p
 
 
 def test_kubectl_takes_it_as_a_plugin(installed: Installed, tenant: str) -> None:
-    beside = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    shell = os.environ | {"PATH": beside, "KUBECONFIG": str(installed.cluster.kubeconfig)}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell = os.environ | {"PATH": path, "KUBECONFIG": str(installed.cluster.kubeconfig)}
     kubectl = find(binaries(DEFAULT_KUBERNETES)["kubectl"])
     asked = subprocess.run(
         [kubectl, "gpu-tiers", "posture", tenant], env=shell, capture_output=True, text=True, check=False

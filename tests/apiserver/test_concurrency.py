@@ -28,6 +28,6 @@ def test_exactly_as_many_of_four_times_as_many(installed: Installed, namespace: 
         with ThreadPoolExecutor(THREADS) as threads:
             answers = list(threads.map(lambda name: decided(installed, namespace, name), names))
         assert sum(not each.code for each in answers) == gpus
-        told = f"gpu-batch is at {gpus} of {gpus} GPUs; this pod asks for 1"
-        assert [each.stderr for each in answers if each.code and told not in each.stderr] == []
+        sentence = f"gpu-batch is at {gpus} of {gpus} GPUs; this pod asks for 1"
+        assert [each.stderr for each in answers if each.code and sentence not in each.stderr] == []
         installed.eventually(lambda: installed.usage(tenant) == f"gpu-batch {gpus}/{gpus}", "the usage in the status")

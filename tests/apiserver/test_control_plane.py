@@ -1,4 +1,4 @@
-"""What the other tests rely on: pods live on fake nodes, where the real scheduler puts them."""
+"""The base of the other tests: pods live on fake nodes, where the real scheduler puts them."""
 
 import json
 import os

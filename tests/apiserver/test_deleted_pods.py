@@ -1,4 +1,4 @@
-"""When a deleted pod gives back its quota, on a real API server: once it has ended, or as soon as it is deleted."""
+"""The time at which a deleted pod gives back its quota, on a real API server: at its end, or at its deletion."""
 
 from collections.abc import Iterator
 
@@ -81,7 +81,7 @@ def test_who_evicts_his_own_pods_holds_no_more_for_days(installed: Installed, na
         lambda: all("deletionTimestamp" in owned(each)["metadata"] for each in ("days", "minutes")), evicted
     )
 
-    heir, more = (on_a_quiet_node(name, node, "gpu-batch", owner, **one) for name in ("heir", "more"))
-    installed.eventually(lambda: create(heir).code == 0, "the place of the one that ends soon")
+    replacement, more = (on_a_quiet_node(name, node, "gpu-batch", owner, **one) for name in ("heir", "more"))
+    installed.eventually(lambda: create(replacement).code == 0, "the place of the one that ends soon")
     assert "the total is at 2 of 2 GPUs" in create(more).stderr
     installed.api.delete(f"node/{node}")

@@ -47,7 +47,7 @@ def waits(installed: Installed, namespace: str, job: str) -> bool:
 
 
 def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[str, str], node: str) -> None:
-    """As docs/lending.md tells it."""
+    """The steps are those of docs/lending.md."""
     lender, borrower = tenants
     assert installed.create(training("within", 1, node), borrower).code == 0
     installed.eventually(lambda: runs(installed, borrower, "within"), "what is within its quota")
@@ -62,8 +62,8 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     )
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
     runs_lower = "it runs as gpu-batch, which gpu-training, gpu-serving may evict"
-    told = {"finetune": f"tenant borrower has no room for it in gpu-training: {runs_lower}"}
-    installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
+    sentences = {"finetune": f"tenant borrower has no room for it in gpu-training: {runs_lower}"}
+    installed.eventually(lambda: events(installed, borrower, "Demoted") == sentences, "an event on the Job")
     explained = run(installed, "explain", pod["metadata"]["name"], f"--namespace={borrower}").stdout
     assert "tier         gpu-batch\n" in explained
     assert "; demoted from gpu-training to gpu-batch\n" in explained
@@ -93,7 +93,7 @@ def test_a_tenant_says_where_it_borrows(installed: Installed, namespace: str) ->
         assert installed.get("pod/lent", namespace)["spec"]["preemptionPolicy"] == "Never"
         patch = '{"spec":{"demoteTo":["gpu-training"]}}'
         command = ("patch", "tenantquota", name, "--type=merge", f"--patch={patch}")
-        told = installed.cluster.kubectl(*command).stderr
-        assert "[demotes-nowhere]" in told
+        sentences = installed.cluster.kubectl(*command).stderr
+        assert "[demotes-nowhere]" in sentences
         broken = installed.cluster.kubectl(*command[:-1], '--patch={"spec":{"onExceed":"Deny"}}', check=False).stderr
         assert "demoteTo is for pods that are demoted; write onExceed: Demote, or leave it out" in broken

@@ -1,4 +1,4 @@
-"""What other schedulers are told of an eviction, on a real API server. Neither Kueue nor Volcano runs.
+"""Evictions as other schedulers learn of them, on a real API server.
 
 With a real Kueue, which evicts by it: tests/operators/test_kueue.py. No release of Volcano reads its annotation.
 """
@@ -73,7 +73,7 @@ def annotation(telling: Installed, what: str, namespace: str, key: str) -> str:
     return str(found["metadata"].get("annotations", {}).get(key, ""))
 
 
-def test_kueue_is_told_by_a_boost_that_goes_with_the_pods_and_leaves_anothers_alone(
+def test_kueue_reads_a_boost_that_goes_with_the_pods_and_leaves_anothers_alone(
     telling: Installed, namespace: str, node: str
 ) -> None:
     for name, minutes in (("old", 50.0), ("new", 1.0)):
@@ -92,7 +92,7 @@ def test_kueue_is_told_by_a_boost_that_goes_with_the_pods_and_leaves_anothers_al
     assert telling.metric("gpu_tiers_eviction_cost_writes_total", scheduler="Kueue", outcome="written") == before + 1
 
 
-def test_volcano_is_told_when_its_pods_saved_last_until_that_is_taken_back(
+def test_volcano_reads_when_its_pods_saved_last_until_that_is_taken_back(
     telling: Installed, namespace: str, node: str
 ) -> None:
     for name, scheduler in (("theirs", "volcano"), ("kubernetes", "default-scheduler")):

@@ -1,4 +1,4 @@
-"""What explain and why-pending print about real objects: one command from a question to its answer."""
+"""explain and why-pending about real objects: one command from a question to its answer."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def test_a_gang_that_is_booked_whole_says_so(installed: Installed, namespace: st
     assert "It has no pod, and no event tells of a refusal" in why(installed, namespace, "pytorchjobs/llm")
 
 
-def test_a_pod_from_before_the_installation_is_told_so(installed: Installed) -> None:
+def test_a_pod_from_before_the_installation_says_so(installed: Installed) -> None:
     assert installed.create(gpu_pod("before", 1), "kube-public").code == 0
     try:
         expect("explain-before", asked(installed, "kube-public", "explain", "po/before"))
@@ -73,14 +73,14 @@ def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, n
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespace: str) -> None:
+def test_a_refused_deployment_reads_why_and_when(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("holder", 4), namespace).code == 0
     assert installed.create(gpu_deployment("web", 4), namespace).code == 0
     text = asked(installed, namespace, "why-pending", "deploy/web")  # at once: the command waits for the first try
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
 
 
-def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
+def test_what_runs_demoted_reads_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
     """One pod more would have no room in any tier; the pod that comes for this one has its place.
 
     A label for gpu-serving would change nothing: there it has no room either.
@@ -92,30 +92,30 @@ def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, n
         installed.eventually(lambda: "gpu-training 2/2" in installed.usage(tenant), "what is within its quota")
         assert installed.create(gpu_job("finetune", 2, node), namespace).code == 0
         installed.eventually(lambda: "total 4/4" in installed.usage(tenant), "a full tenant")
-        told = asked(installed, namespace, "explain", "job/finetune")
+        output = asked(installed, namespace, "explain", "job/finetune")
         (pod,) = (each for each in installed.get("pods", namespace)["items"] if "finetune" in each["metadata"]["name"])
         of_pod = asked(installed, namespace, "explain", pod["metadata"]["name"])
     batch = "gpu-batch (400, PreemptLowerPriority)"
     demoted = "tenant team-research has no room for it in gpu-training: it runs as gpu-batch"
-    assert re.search(rf"class of a new pod +{re.escape(batch)}\n", told)
-    assert re.search(rf"over quota +{demoted}", told)
-    assert re.search(rf"its pods +1 with {re.escape(batch)}\n", told)
-    assert "kubectl label" not in told
-    assert "What would change its tier: room in gpu-training: a pod that is created while its tenant has room" in told
+    assert re.search(rf"class of a new pod +{re.escape(batch)}\n", output)
+    assert re.search(rf"over quota +{demoted}", output)
+    assert re.search(rf"its pods +1 with {re.escape(batch)}\n", output)
+    assert "kubectl label" not in output
+    assert "What would change its tier: room in gpu-training: a pod that is created while its tenant has room" in output
     assert re.search(rf"a new one +{demoted}", of_pod)
 
 
-def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
+def test_what_may_not_come_back_says_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
     with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
         assert installed.create(gpu_job("train", 4, node), namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "the pod is counted")
         assert "would be refused" not in asked(installed, namespace, "explain", "job/train")
         installed.tenant(tenant, namespace, quotas=[{"gpus": 4}], maxTier="gpu-batch")
-        told = asked(installed, namespace, "explain", "job/train")
-    assert re.search(r"a new pod +would be refused now: .*gpu-training is not for tenant team-research", told)
+        output = asked(installed, namespace, "explain", "job/train")
+    assert re.search(r"a new pod +would be refused now: .*gpu-training is not for tenant team-research", output)
 
 
-def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
+def test_a_pod_without_room_reads_what_the_table_of_its_tenant_says(
     installed: Installed, namespace: str, node: str
 ) -> None:
     """The pod that its next one replaces is counted in both, though that one leaves."""
@@ -127,12 +127,12 @@ def test_a_pod_without_room_is_told_what_the_table_of_its_tenant_says(
         installed.eventually(lambda: installed.usage(tenant) == "total 4/2", "its row is lowered")
         pod = installed.get("pods", namespace)["items"][0]["metadata"]["name"]
         answers = [asked(installed, namespace, "explain", each) for each in (pod, "deploy/web")]
-    for told in answers:
-        assert "the total is at 4 of 2 GPUs; this pod asks for 1." in told
-        assert re.search(r"total +4 +0 +0 +2 +0\n?", told)
+    for output in answers:
+        assert "the total is at 4 of 2 GPUs; this pod asks for 1." in output
+        assert re.search(r"total +4 +0 +0 +2 +0\n?", output)
 
 
-def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
+def test_a_deployment_that_was_scaled_too_far_reads_what_its_next_pod_is(
     installed: Installed, namespace: str, node: str
 ) -> None:
     web = gpu_deployment("web", 2, node, tier="gpu-training", replicas=2)
@@ -142,14 +142,14 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
         installed.cluster.kubectl("scale", "deploy/web", "--replicas=3", f"--namespace={namespace}")
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
         waits = asked(installed, namespace, "why-pending", "deploy/web")
-        told = asked(installed, namespace, "explain", "deploy/web")
+        output = asked(installed, namespace, "explain", "deploy/web")
     refusal = "exceeded quota: tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
     assert f"2 of its 3 pods run; 1 is refused at admission: {refusal}" in waits
     assert "Now it would be told" not in waits
-    assert re.search(rf"a new pod +would be refused now: {refusal}", told)
+    assert re.search(rf"a new pod +would be refused now: {refusal}", output)
 
 
-def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in_one_sentence(
+def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_reads_both_in_one_sentence(
     installed: Installed, namespace: str
 ) -> None:
     elsewhere = gpu_deployment("web", 2, "no-such-node", tier="gpu-training", replicas=2)
@@ -158,15 +158,15 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
         installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4", "its pods are counted")
         installed.cluster.kubectl("scale", "deploy/web", "--replicas=3", f"--namespace={namespace}")
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
-        told = why(installed, namespace, "deploy/web")
+        output = why(installed, namespace, "deploy/web")
     assert re.search(
-        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: exceeded ", told
+        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: exceeded ", output
     )
-    assert "2 of its 2 pods" not in told
+    assert "2 of its 2 pods" not in output
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
+def test_a_job_that_lost_a_pod_reads_when_the_next_one_comes(installed: Installed, namespace: str, node: str) -> None:
     """Its status counts no failed pod, because a podFailurePolicy ignores what a drain deletes."""
     ignores = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     rules = [ignores, {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}]
@@ -175,43 +175,43 @@ def test_a_job_that_lost_a_pod_is_told_when_the_next_one_comes(installed: Instal
     installed.eventually(lambda: "2 of 2 run" in why(installed, namespace, "job/pair"), "its pods run")
     pods = [each["metadata"]["name"] for each in installed.get("pods", namespace)["items"]]
     installed.api.delete(f"pod/{pods[0]}", namespace=namespace)
-    told = why(installed, namespace, "job/pair")
-    assert "None of its pods is pending: 1 of 1 run.\n1 is missing.\nThe Job controller waits 10 seconds" in told
+    output = why(installed, namespace, "job/pair")
+    assert "None of its pods is pending: 1 of 1 run.\n1 is missing.\nThe Job controller waits 10 seconds" in output
     installed.api.delete(f"pod/{pods[1]}", namespace=namespace)
     assert "WHY\nThe Job controller waits 10 seconds" in why(installed, namespace, "job/pair")
 
 
-def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
+def test_what_is_scaled_to_nothing_reads_what_its_next_pod_would_be(
     installed: Installed, namespace: str, tenant: str
 ) -> None:
     assert installed.create(gpu_deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
-    told = asked(installed, namespace, "explain", "deploy/web")
-    assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", told)
-    assert re.search(r"checkpoint +\S", told)
+    output = asked(installed, namespace, "explain", "deploy/web")
+    assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", output)
+    assert re.search(r"checkpoint +\S", output)
     assert (
-        "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in told
+        "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in output
     )
     installed.tenant(tenant, namespace, quotas=[{"gpus": 1}])
-    told = asked(installed, namespace, "explain", "deploy/web")
-    assert re.search(r"a new pod +would be refused now: tenant team-research: the total allows 1 GPU", told)
+    output = asked(installed, namespace, "explain", "deploy/web")
+    assert re.search(r"a new pod +would be refused now: tenant team-research: the total allows 1 GPU", output)
 
 
 @pytest.mark.usefixtures("tenant")
-def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
+def test_a_pod_that_waits_for_its_volume_reads_so_and_nothing_of_gpus(
     installed: Installed, namespace: str, node: str
 ) -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "corpus"}}
     installed.create(gpu_pod("reads", 1, tier="gpu-batch", node=node, volumes=[volume]), namespace)
     installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "reads"), "its wait")
-    told = why(installed, namespace, "reads").splitlines()
-    assert told[3] == "It waits for its volume: there is no PersistentVolumeClaim corpus."
-    assert len(told) == 4, told
+    output = why(installed, namespace, "reads").splitlines()
+    assert output[3] == "It waits for its volume: there is no PersistentVolumeClaim corpus."
+    assert len(output) == 4, output
 
 
 ENDED = "it had no preStop hook, and nothing tells whether it saved at SIGTERM; it ended after 1 s"
 
 
-def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
+def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
     assert installed.create(gpu_pod("batch", 4, tier="gpu-batch", node=node), namespace).code == 0
     installed.eventually(lambda: running(installed, namespace, "batch"), "a full node")
     assert installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace).code == 0
@@ -219,7 +219,7 @@ def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespac
     text = asked(installed, namespace, "why-pending", "batch")
     # a fake node ends a pod at once, maybe before anybody has read it
     text = text.replace("; nothing tells whether it saved (", f"; {ENDED} (")
-    text = re.sub(r"told at \S+Z", "told at 2026-01-01T00:00:00Z", text)
+    text = re.sub(r"reported at \S+Z", "reported at 2026-01-01T00:00:00Z", text)
     expect("why-evicted", re.sub(r"ended after \d+ s", "ended after 1 s", text))
 
 
@@ -237,17 +237,17 @@ def test_what_has_no_pod_says_when_it_has_one_or_how_it_failed(installed: Instal
     assert "It makes pods by its schedule, 0 3 1 1 *: none was due yet." in why(installed, namespace, "cronjob/nightly")
     assert installed.create(gpu_job("late", 1, activeDeadlineSeconds=1), namespace).code == 0
 
-    def told() -> bool:
+    def output() -> bool:
         return "It has failed (DeadlineExceeded: " in why(installed, namespace, "job/late")
 
-    installed.eventually(told, "the deadline")
+    installed.eventually(output, "the deadline")
 
 
 def test_by_a_policy_that_somebody_names_the_clusters_mode_is_not_known(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("web", 1), namespace).code == 0
     assert "The mode is" not in asked(installed, namespace, "explain", "web")
-    told = asked(installed, namespace, "explain", "web", "--policy=four-tier")
-    assert told.rstrip().endswith("--policy says mode Audit; the cluster's mode is not known.")
+    output = asked(installed, namespace, "explain", "web", "--policy=four-tier")
+    assert output.rstrip().endswith("--policy says mode Audit; the cluster's mode is not known.")
 
 
 def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:

@@ -25,7 +25,7 @@ SEED = 11
 CREATES = 150
 """In the storm; `make chaos` makes 1,000."""
 CREATED, FORBIDDEN, EXISTS = 201, 403, 409
-KEPT = 90
+SETTLED_SECONDS = 90
 """Seconds, more than H, for which nobody gets the place of a create of which it is not known whether it was stored."""
 OVERLOADED = 500
 """From here on a status says that the API server did not get to an answer: 504, or 500 where a webhook had no time."""
@@ -40,7 +40,7 @@ def three(bare: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def told(pytestconfig: pytest.Config) -> Tell:
+def announced(pytestconfig: pytest.Config) -> Tell:
     def tell(outcome: Outcome) -> Outcome:
         announce(pytestconfig, str(outcome))
         assert outcome.is_good, outcome.story()
@@ -49,8 +49,8 @@ def told(pytestconfig: pytest.Config) -> Tell:
     return tell
 
 
-async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(three: Arena, told: Tell) -> None:
-    outcome = told(await three.run(calm(75, roomy=75, narrow=15), "75 creates for 75 GPUs, 75 for 15"))
+async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(three: Arena, announced: Tell) -> None:
+    outcome = announced(await three.run(calm(75, roomy=75, narrow=15), "75 creates for 75 GPUs, 75 for 15"))
     assert answers(outcome).keys() == {IN, REFUSED}, outcome.story()
     assert all(error[0] in "05" or "try again" in error for error in outcome.errors), (
         "no status but that of an overload"
@@ -60,8 +60,8 @@ async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(thr
     assert sum(taken) > 0, "bookings go to the leader"
 
 
-async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, pytestconfig: pytest.Config) -> None:
-    """In fifteen tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
+async def test_of_two_gangs_that_fit_alone_exactly_one_is_admitted(three: Arena, pytestconfig: pytest.Config) -> None:
+    """In fifteen tenants of 8 GPUs at once; the pods of those that were admitted are never refused."""
     teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(15))
     three.add_tenants(Plan(teams, ()))
     async with Api(three.cluster.kubeconfig) as api:
@@ -75,28 +75,28 @@ async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, p
     assert len(refused) == len(teams)
     assert all("asks for 8 GPUs (8 x 1)" in each for each in refused), refused[0]
     assert [said["message"] for status, said in made if status == FORBIDDEN] == []
-    announce(pytestconfig, f"two gangs for one place, 15 times: {len(let_in)} let in, {len(made)} pods, none refused")
+    announce(pytestconfig, f"two gangs for one slot, 15 times: {len(let_in)} admitted, {len(made)} pods, none refused")
 
 
-async def test_a_storm(three: Arena, told: Tell) -> None:
-    told(await three.run(storm("storm", SEED, len(three.replicas), CREATES), f"seed {SEED}"))
+async def test_a_storm(three: Arena, announced: Tell) -> None:
+    announced(await three.run(storm("storm", SEED, len(three.replicas), CREATES), f"seed {SEED}"))
 
 
 async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
     """The answer to a create, asked again as a controller would where none came, or none in time.
 
-    What was let in and not stored keeps its place for a while, so that a refusal is none before that.
+    What was admitted and not stored keeps its slot for a while, so that a refusal is none before that.
     """
-    kept_until = 0.0
+    blocked_until = 0.0
     while True:
         status, said = await api.ask("POST", path, tree)
-        if status == FORBIDDEN and time.monotonic() < kept_until:
+        if status == FORBIDDEN and time.monotonic() < blocked_until:
             await asyncio.sleep(1)
             continue
         if status in (CREATED, FORBIDDEN):
             return status, said
         if status == 0 or status >= OVERLOADED:
-            kept_until = time.monotonic() + KEPT
+            blocked_until = time.monotonic() + SETTLED_SECONDS
         if status == EXISTS:
             return CREATED, (await api.ask("GET", f"{path}/{tree['metadata']['name']}"))[1]
         assert status == 0 or status >= OVERLOADED or "try again" in said.get("message", ""), said
@@ -127,5 +127,5 @@ def pod_of(gang: Tree, number: int) -> Tree:
 
 
 def answers(outcome: Outcome) -> dict[str, int]:
-    """What people read; a busy machine may have told their client library to try again, or have cut a connection."""
+    """Return the answers that people read, without those that a client library tries again on a busy machine."""
     return {what: number for what, number in outcome.answers.items() if what not in (AGAIN, ERROR, LOST)}

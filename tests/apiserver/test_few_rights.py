@@ -1,4 +1,4 @@
-"""With few rights a command answers less, and nothing else: each answer is held against what an administrator sees."""
+"""A command with few rights answers less, and nothing else: each answer is compared with an administrator's."""
 
 import json
 import re
@@ -105,7 +105,7 @@ def whole(installed: Installed, research: str) -> Whole:
     """Asked once about the namespace, when those of earlier tests are gone: nothing changes then but the moment."""
     installed.wait_for_namespaces_to_go()
     admin = Path(installed.cluster.kubeconfig)
-    return {name: told(admin, in_namespace(name, research)) for name in COMMANDS if name not in OF_THE_CLUSTER}
+    return {name: answer_of(admin, in_namespace(name, research)) for name in COMMANDS if name not in OF_THE_CLUSTER}
 
 
 def in_namespace(name: str, namespace: str) -> tuple[str, ...]:
@@ -144,12 +144,12 @@ def somebody(installed: Installed, namespace: str, rights: str) -> Iterator[Path
 
 
 def said(text: str) -> set[str]:
-    """Its lines, whatever the widths of columns."""
+    """Return its lines, whatever the widths of columns."""
     return {" ".join(line.split()) for line in at_any_time(text).splitlines() if line.strip()}
 
 
 def at_any_time(text: str) -> str:
-    """Without the numbers of the moment."""
+    """Return the text without the numbers of the moment."""
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 1 second or so.")
     return re.sub(
         r"\d+ (second|minute)s?", "20 seconds", re.sub(r"refused (once,|\d+ times, the last time)", "refused", text)
@@ -157,7 +157,7 @@ def at_any_time(text: str) -> str:
 
 
 def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
-    """Where an answer says something that the whole one doesn't."""
+    """Return where an answer says something that the complete one doesn't."""
     if less in (None, "", [], {}):
         return []
     if isinstance(less, dict) and isinstance(whole, dict):
@@ -169,30 +169,30 @@ def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
     return [] if same else [f"{place}: {less!r} instead of {whole!r}"]
 
 
-def told(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
-    """Both, as somebody is told it."""
+def answer_of(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
+    """Return the text and the JSON of an answer."""
     return said(asked(config, *command).stdout), json.loads(asked(config, *command, "--output=json").stdout)
 
 
 def outcome(config: Path, command: tuple[str, ...], whole: tuple[set[str], Any]) -> tuple[str, list[str]]:
-    """What comes of a command, and what is untrue in it."""
+    """Return the outcome of a command, and what is untrue in it."""
     text = asked(config, *command)
     if text.exit_code == 2:
         return "asks for rights", [] if "ClusterRole gpu-tiers-" in text.stderr else [text.stderr]
-    lines, answer = told(config, command)
+    lines, answer = answer_of(config, command)
     unsaid = {line for line in lines if line.startswith(UNSAID)}
     return "less" if unsaid else "same", [*untrue(answer, whole[1]), *(lines - whole[0] - unsaid)]
 
 
 @pytest.mark.parametrize("rights", MATRIX)
-def test_whoever_asks_is_told_less_and_nothing_else(
+def test_whoever_asks_reads_less_and_nothing_else(
     installed: Installed, research: str, whole: Whole, rights: str, pytestconfig: pytest.Config
 ) -> None:
     with somebody(installed, research, rights) as config:
         found, wrong = {}, {}
         for name in COMMANDS:
             command, admin = in_namespace(name, research), Path(installed.cluster.kubeconfig)
-            now = told(admin, command) if name in OF_THE_CLUSTER else whole[name]
+            now = answer_of(admin, command) if name in OF_THE_CLUSTER else whole[name]
             found[name], wrong[name] = outcome(config, command, now)
             announce(pytestconfig, f"with {rights:<16} {name:<28} {found[name]}")
     assert {name: each for name, each in wrong.items() if each} == {}
@@ -212,8 +212,8 @@ def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str)
         installed.api.delete("pod/mars", namespace=research)
     assert "without the label zone=mars of its nodeSelector" in never
     assert "Without the right to list pods" not in never, "no pod has a part in that answer"
-    told = answer.stdout.splitlines()
-    untold = "which GPUs are free, and who holds the others, can't be told."
-    assert told[0] == f"Without the right to list pods in all namespaces, {untold}"
-    assert " free" not in "".join(told[1:])
-    assert "evict" not in "".join(told[1:]).replace("preemption", "")
+    answer_of = answer.stdout.splitlines()
+    unknown = "which GPUs are free, and who holds the others, can't be told."
+    assert answer_of[0] == f"Without the right to list pods in all namespaces, {unknown}"
+    assert " free" not in "".join(answer_of[1:])
+    assert "evict" not in "".join(answer_of[1:]).replace("preemption", "")

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from installation.beside import install_chart, start_webhook
 from installation.helm import CHART, RELEASE, helm
+from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.credentials import kubeconfig
@@ -66,7 +66,7 @@ class FewSeats:
         self.cluster.api.wait_for("Exact", f"tenantquota/{TEAM}")
 
     def token(self, namespace: str, account: str) -> str:
-        """What proves a ServiceAccount."""
+        """Return a token of a ServiceAccount."""
         return self.cluster.api.token(account, namespace)
 
     def add_flow_schema(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from installation.beside import Address, serve
+from installation.local_webhook import Address, serve
 from localcluster.ports import free_ports
 from localcluster.processes import Process
 from localcluster.waiting import answers_ready, wait_until

@@ -1,4 +1,4 @@
-"""On which flavor row a pod counts, on a real API server: that of its node, or that which its lifted gate names."""
+"""The flavor row of a pod on a real API server: that of its node, or of the flavor that its lifted gate names."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_no_way_to_a_node_passes_the_row_of_its_flavor(
 
 
 def gated(name: str) -> dict[str, object]:
-    """As Kueue's webhook leaves a pod that waits in its queue."""
+    """Return a pod that waits in Kueue's queue, as Kueue's webhook leaves it."""
     return gpu_pod(name, 1, nodeSelector={}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
 
 
@@ -111,10 +111,10 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
 
 
 @pytest.mark.parametrize("model", [H100, {}], ids=["h100", "no flavor"])
-def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
+def test_of_a_gate_that_was_lifted_no_reservation_is_left_once_the_pod_runs(
     installed: Installed, namespace: str, tenant: str, node: str, model: dict[str, str]
 ) -> None:
-    """It may come to be an H100, and is one or none before the leader has looked."""
+    """The pod may become an H100 pod; it is one or none before the leader has looked."""
     for key, value in model.items():
         installed.api.label(f"node/{node}", {key: value})
     gated = gpu_pod("gated", 1, node=node, schedulingGates=[{"name": "example.com/data"}])
@@ -123,7 +123,7 @@ def test_of_a_gate_that_was_lifted_no_promise_is_left_once_the_pod_runs(
     installed.cluster.kubectl(*lift)
     installed.eventually(lambda: installed.get("pod/gated", namespace)["status"]["phase"] == "Running", "the pod")
     account = lambda: installed.get(f"tenantquota/{tenant}", "")["status"]["ledger"]  # noqa: E731
-    installed.eventually(lambda: not account().get("reservations"), "the end of its promise")
+    installed.eventually(lambda: not account().get("reservations"), "the end of its reservation")
     for key in model:
         installed.api.label(f"node/{node}", {key: None})
 
@@ -165,5 +165,5 @@ def gang(pod: Tree, parallelism: int) -> Tree:
 
 
 def pods_of(installed: Installed, namespace: str) -> list[Tree]:
-    """All pods of a namespace."""
+    """Return the pods of a namespace."""
     return list(installed.api.get("pods", namespace)["items"])

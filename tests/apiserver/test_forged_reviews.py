@@ -19,7 +19,7 @@ pytestmark = pytest.mark.apiserver
 
 
 def tls_of(cluster: Cluster) -> ssl.SSLContext:
-    """What a client needs that verifies the webhook."""
+    """Return the TLS context of a client that verifies the webhook."""
     secret = cluster.api.get("secret/gpu-tiers-tls", "gpu-tiers")
     return ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
 
@@ -35,7 +35,7 @@ def posted(port: int, tls: ssl.SSLContext, path: str, review: Tree) -> int:
 
 
 def review_of(pod: Tree, namespace: str) -> Tree:
-    """What the API server would send for a pod that somebody creates."""
+    """Return the review that the API server would send for a pod that somebody creates."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     request = {
         "uid": str(uuid.uuid4()),
@@ -77,7 +77,7 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
         made_up(installed, namespace, name, gpus) for name, gpus in (("fits", 4), ("refused", 5), ("known", 6))
     )
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         selector = f"--field-selector=involvedObject.name={victim},type=Warning"
         found = installed.cluster.kubectl("get", "events", "--namespace=default", selector, "--output=json")
         return [each["message"] for each in found.json()["items"]]
@@ -91,8 +91,8 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
 
     # Somebody who knows the path is believed: a refusal that nobody asked for, and GPUs that nobody uses.
     assert posted(port, tls, f"/{secret}/validate", known) == 200
-    installed.eventually(lambda: bool(told()), "an event about a refusal")
-    assert ["asks for 6" in each for each in told()] == [True]
+    installed.eventually(lambda: bool(messages()), "an event about a refusal")
+    assert ["asks for 6" in each for each in messages()] == [True]
     assert posted(port, tls, f"/{secret}/validate", fits) == 200
     installed.eventually(lambda: "+4" in installed.usage(victim), "the booking")
     assert secret not in installed.log()
@@ -100,7 +100,7 @@ def test_without_the_path_they_are_not_found_and_with_it_they_would_have_counted
 
 @pytest.fixture
 def asks_for_a_certificate(installed: Installed, authority: Path) -> Iterator[Installed]:
-    """The webhook that takes those callers alone whom the CA of clients calls kube-apiserver."""
+    """The webhook that takes only callers with the name kube-apiserver in a certificate of the clients' CA."""
     if not isinstance(installed.cluster, ControlPlane):
         pytest.skip("the API server of this cluster shows no certificate of the tests'")
     installed.kill()
@@ -129,7 +129,7 @@ def test_with_a_ca_of_clients_the_path_alone_opens_nothing(
 
 
 def test_the_refusal_of_an_outage_shows_the_path(installed: Installed, namespace: str) -> None:
-    """So docs/security.md says to make a new one afterwards, and what holds better."""
+    """docs/security.md therefore says to make a new path afterwards, and names the stronger protection."""
     installed.kill()
     try:
         answer = installed.create(gpu_pod("unlucky"), namespace)

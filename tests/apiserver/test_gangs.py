@@ -1,4 +1,4 @@
-"""Gangs on a real API server: a workload is let in whole or not at all, and its pods draw on what it holds."""
+"""Gangs on a real API server: a workload is admitted whole or not at all, and its pods draw on its GPUs."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ WRAPPERS = "workload.codeflare.dev/v1beta2"
 
 
 def appwrapper(name: str, inner: Tree) -> Tree:
-    """As a user writes it, around one workload."""
+    """Return an AppWrapper around one workload, as a user writes it."""
     metadata = {"name": name}
     return {
         "apiVersion": WRAPPERS,
@@ -58,19 +58,19 @@ def test_a_workload_whose_name_is_taken_books_nothing(gangs: Gangs) -> None:
     assert 'denied the request: pytorchjobs.kubeflow.org "there" already exists' in refused
 
 
-def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
+def test_of_two_gangs_that_fit_alone_one_is_admitted_whole(gangs: Gangs) -> None:
     assert gangs.apply(pytorchjob("first", 7)) == ""
     refused = gangs.apply(pytorchjob("second", 7))
     assert "PyTorchJob second asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training free. " in refused
     assert "Would fit: gpu-serving (8 free), gpu-batch (8 free), gpu-interactive (8 free). " in refused
     gangs.shows("gpu-training 0/8 (+8 reserved), total 0/16 (+8 reserved)")
     for number in range(8):
-        assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was let in are never refused"
+        assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was admitted are never refused"
     gangs.shows("gpu-training 8/8, total 8/16")
     assert "gpu-training is at 8 of 8 GPUs; this pod asks for 1." in gangs.pod("first-more", "first")
 
 
-def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> None:
+def test_the_jobs_of_a_cronjob_are_admitted_whole_each_by_itself(gangs: Gangs) -> None:
     gangs.apply(cronjob("nightly", pods=3, gpus=2))
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
     gangs.shows("gpu-training 6/8, total 6/16")
@@ -138,7 +138,7 @@ def test_a_suspended_workload_is_booked_when_it_is_released(gangs: Gangs) -> Non
 
 
 def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, namespace: str) -> None:
-    """It is older than the TenantQuota, and has lost a pod to preemption: nobody keeps that place for it."""
+    """The gang is older than the TenantQuota and has lost a pod to preemption, and no slot is reserved for that pod."""
     gangs = Gangs(installed, namespace)
     gangs.apply(pytorchjob("old", 3))
     for number in range(3):
@@ -151,10 +151,12 @@ def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, n
     installed.tenant("late", namespace, quotas=[{"gpus": "3"}])
     try:
         installed.eventually(lambda: whole()["status"] == "False", "the condition")
-        told = f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
-        assert whole()["message"].startswith(told)
+        sentence = (
+            f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
+        )
+        assert whole()["message"].startswith(sentence)
         installed.eventually(lambda: "old" in events(installed, namespace, "GangStranded"), "the event on it")
-        assert events(installed, namespace, "GangStranded")["old"].startswith(told)
+        assert events(installed, namespace, "GangStranded")["old"].startswith(sentence)
         installed.tenant("late", namespace, quotas=[{"gpus": "4"}])
         installed.eventually(lambda: whole()["status"] == "True", "room for it")
         assert gangs.pod("old-3", "old") == ""
@@ -167,8 +169,11 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
     installed.tenant("lending", namespace, quotas=rows, onExceed="Demote")
     try:
         gangs = Gangs(installed, namespace)
-        told = gangs.apply(pytorchjob("wide", 3))
-        assert "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-batch" in told
+        sentence = gangs.apply(pytorchjob("wide", 3))
+        assert (
+            "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-batch"
+            in sentence
+        )
         for number in range(4):
             gangs.pod(f"wide-{number}", "wide")
         pods = installed.get("pods", namespace)["items"]
@@ -204,14 +209,14 @@ def version_of(tree: Tree) -> tuple[str, str, str]:
 
 
 def created(installed: Installed, namespace: str, trees: list[Tree]) -> dict[str, str]:
-    """What `kubectl create` of all of them made, uids by name; an error is the test's end."""
+    """Create all of them with kubectl and return their uids by name; an error fails the test."""
     answer = installed.create({"apiVersion": "v1", "kind": "List", "items": trees}, namespace)
     assert answer.code == 0, answer.stderr
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in answer.json()["items"]}
 
 
 def applied(gang: WorkloadBuilder, name: str) -> Tree:
-    """As a user writes it."""
+    """Return the gang as a user writes it."""
     return {**gang.json(), "metadata": {"name": name}}
 
 

@@ -27,7 +27,7 @@ def dra(installed: Installed, namespace: str) -> Iterator[Dra]:
     installed.api.delete(f"resourceslice/{found.node}")
 
 
-def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace: str) -> None:
+def test_a_pod_that_waits_for_devices_reads_who_holds_them(dra: Dra, namespace: str) -> None:
     dra.start(dra.pod("low", "gpu-batch"))
     claim = a_claim("shared", deviceClassName=dra.name).unplaced()
     assert dra.installed.create(claim, namespace).code == 0
@@ -37,13 +37,13 @@ def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace
     created = dra.installed.create(dra.pod("high", "gpu-training"), namespace)
     assert created.code == 0
     dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "high"), "its wait")
-    told = why(dra.installed, namespace, "high")
-    assert f"It needs 1 device of {dra.name} on one node, and {dra.node} has 0 free." in told
-    assert EVICTS_NOBODY in told
-    assert f"does not tolerate the taint example.com/repair:NoSchedule of device c on {dra.node}." in told
+    answer = why(dra.installed, namespace, "high")
+    assert f"It needs 1 device of {dra.name} on one node, and {dra.node} has 0 free." in answer
+    assert EVICTS_NOBODY in answer
+    assert f"does not tolerate the taint example.com/repair:NoSchedule of device c on {dra.node}." in answer
     explained = run(dra.installed, "explain", "high", f"--namespace={namespace}").stdout
     assert f"[evicts-nobody] kube-scheduler evicts nobody for {dra.resource}"[:60] in explained
-    rows = [line.split("  ") for line in told.splitlines() if f"{namespace}/" in line]
+    rows = [line.split("  ") for line in answer.splitlines() if f"{namespace}/" in line]
     whys = {next(cell for cell in row if cell.startswith(namespace)): row[-1].strip() for row in rows}
     assert whys == {
         f"{namespace}/low": "lower, but nobody is evicted for devices of DRA",
@@ -52,7 +52,7 @@ def test_a_pod_that_waits_for_devices_is_told_who_holds_them(dra: Dra, namespace
     assert running(dra.installed, namespace, "low"), "nobody was evicted"
 
 
-def test_a_mixed_cluster_is_told_node_by_node(dra: Dra, namespace: str) -> None:
+def test_a_mixed_cluster_is_reported_node_by_node(dra: Dra, namespace: str) -> None:
     # 1. All nodes that have the resource have it by DRA: whoever applies is warned.
     dra.installed.eventually(dra.warns, "the DeviceClass is known")
 
@@ -72,8 +72,8 @@ def test_a_mixed_cluster_is_told_node_by_node(dra: Dra, namespace: str) -> None:
         "evictsOn": [dra.plugin_node],
     }
     linted = json.loads(run(dra.installed, "lint", "--output=json").stdout)["findings"]
-    told = {each["where"]: each["what"] for each in linted if each["id"] == "tiers-without-eviction"}
-    what = told[f"DeviceClass/{dra.name}"]
+    answer = {each["where"]: each["what"] for each in linted if each["id"] == "tiers-without-eviction"}
+    what = answer[f"DeviceClass/{dra.name}"]
     assert what.startswith(f"no tier evicts anybody for devices of {dra.name} and {dra.resource} on node {dra.node}")
     assert f"on node {dra.plugin_node} a device plugin has {dra.resource}" in what
 
@@ -87,10 +87,10 @@ def test_a_mixed_cluster_is_told_node_by_node(dra: Dra, namespace: str) -> None:
     # 5. The next one waits, and is told of both kinds of nodes.
     assert dra.installed.create(dra.pod("next", "gpu-training"), namespace).code == 0
     dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "next"), "its wait")
-    told = why(dra.installed, namespace, "next")
-    assert "It can evict nobody there: all that hold GPUs are of gpu-training's priority or higher." in told
-    assert EVICTS_NOBODY in told
-    assert "lower, but nobody is evicted for devices of DRA" in told
+    answer = why(dra.installed, namespace, "next")
+    assert "It can evict nobody there: all that hold GPUs are of gpu-training's priority or higher." in answer
+    assert EVICTS_NOBODY in answer
+    assert "lower, but nobody is evicted for devices of DRA" in answer
     assert len(on_plugin) == 1
 
 

@@ -98,7 +98,7 @@ def test_among_so_many_other_names_that_the_api_server_gives_up(
 
 
 def test_claims_that_would_take_too_long_to_count(classes: Installed, namespace: str, tenant: str) -> None:
-    """A hundred such claims held the webhook for seconds, and each pod that named them took megabytes of its memory."""
+    """A hundred such claims blocked the webhook for seconds, and each pod that named them took megabytes of it."""
     requests = [
         {"name": f"r{one}", "firstAvailable": [alternative(one, other) for other in range(8)]} for one in range(32)
     ]
@@ -131,7 +131,7 @@ def test_network_cards_are_no_gpus(classes: Installed, namespace: str, tenant: s
 
 
 def test_parts_of_gpus_count_once(classes: Installed, namespace: str, tenant: str) -> None:
-    """By so many resources, in such amounts, a vGPU was refused as 41 GPUs and memory as no number of GPUs."""
+    """The old count by single resources refused a vGPU as 41 GPUs, and memory as no number of GPUs."""
     vgpu = asking("vgpu", "mthreads.com/vgpu", 1)
     limits = {"mthreads.com/vgpu": "1", "mthreads.com/sgpu-core": "8", "mthreads.com/sgpu-memory": "32"}
     vgpu["spec"]["containers"][0]["resources"] = {"limits": limits}
@@ -167,12 +167,12 @@ def test_a_workload_is_refused_for_a_class_by_its_template(classes: Installed, n
 
 def test_lint_tells_what_each_class_counts(classes: Installed) -> None:
     findings = json.loads(lint(classes, "--output=json").stdout)["findings"]
-    told = {each["where"]: each["what"] for each in findings if each["id"] == "device-class-counts"}
-    assert {name: told[f"DeviceClass/{name}"] for name in CLASSES} == {
+    answer = {each["where"]: each["what"] for each in findings if each["id"] == "device-class-counts"}
+    assert {name: answer[f"DeviceClass/{name}"] for name in CLASSES} == {
         "mig.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "vfio.gpu.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
         "fast": "counts 1 GPU a device, also as example.com/thing: its driver is gpu.nvidia.com",
-        "any": "counts 1 GPU a device: its selectors tell no driver, so a GPU may be among its devices",
+        "any": "counts 1 GPU a device: its selectors name no driver, so a GPU may be among its devices",
         "cards": "counts 0 GPU a device, also as example.com/card: no GPU is known of its driver, dra.net",
     }
 
@@ -192,7 +192,7 @@ def test_the_claim_that_the_scheduler_makes_is_not_counted_beside_its_pod(
     classes.api.delete(f"resourceslice/{node}")
 
 
-def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
+def test_an_unknown_driver_is_recognised_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
     classes.api.apply(a_device_class("odd", "device.driver == 'accel.example.com'").json())
     pods = [asking(name, "deviceclass.resource.kubernetes.io/odd", 3) for name in ("before", "after")]
     classes.eventually(lambda: not classes.create(pods[0], namespace, dry_run=True).code, "the class")
@@ -207,7 +207,7 @@ def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed
 
 
 def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, namespace: str, tenant: str) -> None:
-    """What was admitted before its class was there is counted by what that is."""
+    """A pod that was admitted before its class existed is counted by what the class is."""
     waiting = asking("waits", "deviceclass.resource.kubernetes.io/later", 2)
     assert classes.create(waiting, namespace).code == 0
     classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "as it may be a GPU's")
@@ -230,10 +230,10 @@ def without_a_device_plugin(classes: Installed, namespace: str) -> Iterator[str]
 def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone(
     classes: Installed, namespace: str, without_a_device_plugin: str
 ) -> None:
-    """The page counts what nodes offer, and knows nothing of slices. Claims tell `why-pending` which are held."""
+    """The page counts what nodes offer, and knows nothing of slices. Claims show `why-pending` which are in use."""
 
     def bar() -> tuple[float, ...]:
-        """In use, and free."""
+        """Return the GPUs in use, and those that are free."""
         found = re.search(r"<strong>([\d.]+)</strong> of [\d.]+ in use, <strong>([\d.]+)</strong> free", page(classes))
         return tuple(map(float, found.groups())) if found else ()
 
@@ -249,7 +249,7 @@ def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone
     waits = asking("waits", "nvidia.com/gpu", 2, node=without_a_device_plugin)
     assert classes.create(waits, namespace).code == 0
     classes.eventually(lambda: "The scheduler says: " in why(classes, namespace, "waits"), "the scheduler's word")
-    told = why(classes, namespace, "waits")
-    assert "No node has nvidia.com/gpu" not in told
-    assert f"{without_a_device_plugin} has 1 free" in told
-    assert f"{namespace}/taken" in told
+    answer = why(classes, namespace, "waits")
+    assert "No node has nvidia.com/gpu" not in answer
+    assert f"{without_a_device_plugin} has 1 free" in answer
+    assert f"{namespace}/taken" in answer

@@ -1,4 +1,4 @@
-"""Somebody who may edit one namespace of a tenant that holds tries to get GPUs beyond its rows, or past a gate."""
+"""A user who may edit one namespace of a queueing tenant tries to get GPUs beyond its rows, or past a gate."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.builders.claims import a_claim
 
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
-from .queue import GATE, Line
+from .queue import GATE, QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -20,7 +20,7 @@ GANG = "gpu-tiers.dev/gang"
 H100 = "NVIDIA-H100-80GB-HBM3"
 
 
-class Attacked(Line):
+class Attacked(QueueingTenant):
     """A line of 8 GPUs, and mallory, who has the role `edit` in its namespace."""
 
     def asks(self, *arguments: str, **options: str) -> Result:
@@ -31,11 +31,11 @@ class Attacked(Line):
         return self.asks("create", "-f", "-", "-o=json", input=json.dumps(tree))
 
     def waits(self, *names: str) -> None:
-        self.installed.eventually(lambda: set(names) <= self.waiting(), f"{names} to be held")
+        self.installed.eventually(lambda: set(names) <= self.waiting(), f"{names} to be gated")
 
-    def is_told(self, pods: int) -> None:
-        """Until the tenant's status tells of so many that wait: by then the leader has looked at them."""
-        self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the line")
+    def shows(self, pods: int) -> None:
+        """Wait until the tenant's status shows so many queued pods: by then the leader has looked at them."""
+        self.installed.eventually(lambda: self.status().get("queue", {}).get("pods") == pods, f"{pods} in the queue")
 
     def made_by(self, pod: Tree, kind: str, name: str, uid: str) -> Tree:
         versions = {"Job": "batch/v1", "ConfigMap": "v1"}
@@ -84,7 +84,7 @@ def test_pods_that_say_they_are_of_a_job_that_runs_do_not_pass_the_line(line: At
     marked["metadata"]["annotations"] = {GANG: uid}
     answer = line.makes(marked)
     assert answer.json()["metadata"]["annotations"][GANG] == "", "what it says is not what is so"
-    line.is_told(3)
+    line.shows(3)
     assert line.waiting() == {"head", "owned", "marked"}
     line.delete("pod", "owned")  # else it would take the place of one of the Job's: a GPU for a GPU
     line.delete("job", "mine")
@@ -96,7 +96,7 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
     line.create(line.job("mine", 2, "gpu-batch"))
     line.installed.eventually(lambda: len(line.running()) == 2, "the Job")
     line.create(line.pod("head", gpus=7))
-    line.is_told(1)
+    line.shows(1)
     boss = {"apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "controller": True}
     boss["uid"] = line.asks("create", "configmap", "boss", "-o=json").json()["metadata"]["uid"]
     change = json.dumps({"metadata": {"ownerReferences": [boss]}})
@@ -104,35 +104,35 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
         assert not line.asks("patch", "pod", name, "--type=merge", "-p", change).code
         marked = line.asks("annotate", "pod", name, "--overwrite", "gpu-tiers.dev/gang=other")
         assert "gpu-tiers counts the pod by it: leave it as it is" in marked.stderr
-    line.is_told(3)  # the Job makes two anew
+    line.shows(3)  # the Job makes two again
     before = line.status()["ledger"]["term"]
     line.installed.kill()
     line.installed.restart()
     line.installed.eventually(lambda: line.status()["ledger"]["term"] != before, "the next leader")
-    line.is_told(3)
+    line.shows(3)
     assert len(line.running()) == 2
     assert [each["used"] for each in line.status()["usage"]] == ["2"]
 
 
-def test_whom_its_pods_say_they_are_of_is_told_only_where_it_can_be_a_name(line: Attacked) -> None:
+def test_the_owner_that_its_pods_name_is_shown_only_where_it_can_be_a_name(line: Attacked) -> None:
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     forged = line.made_by(line.pod("forged"), "Job\n  free: 64 GPUs", "x", "0c5e1b1a-5f0c-4e0c-9d5c-000000000001")
     assert not line.makes(forged).code
-    line.is_told(1)
+    line.shows(1)
     assert [each["workload"] for each in line.status()["queue"]["entries"]] == ["Pod/forged"]
 
 
 def test_a_pod_that_names_no_flavor_is_booked_when_all_rows_have_room(
     installed: Installed, namespace: str, wide: str
 ) -> None:
-    """What is booked as on none of them could not be opened where one is full, and would keep its room."""
+    """A pod booked on none of the rows could not be opened where one is full, and would keep its room."""
     line, rows = Attacked(installed, namespace, wide), [{"gpus": 12}, {"resourceFlavor": "h100", "gpus": 4}]
     with installed.tenant_for(f"hold-{namespace}", namespace, quotas=rows, onExceed="Hold"):
         line.create(line.of_product("there", 2, H100))
         line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
         line.create(line.pod("anywhere", gpus=4))
-        line.is_told(1)
+        line.shows(1)
         line.create(line.of_product("next", 6, "T4"))
         line.installed.eventually(lambda: line.waiting() == {"anywhere"}, "room for another flavor")
         line.delete("pod", "there")
@@ -170,12 +170,12 @@ def test_our_gate_holds_nothing_where_nobody_holds(line: Attacked) -> None:
 
 
 def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> None:
-    """It is deleted and made anew, again and again, while its pod is booked and opened."""
+    """The claim is deleted and made again, repeatedly, while its pod is booked and opened."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     line.create(a_claim("devices", 1).unplaced())
     line.create(line.sharing("waits", "devices"))
-    line.is_told(1)
+    line.shows(1)
     line.delete("pod", "there")
     for _ in range(5):
         line.asks("delete", "resourceclaim", "devices", "--wait=false")
@@ -186,11 +186,11 @@ def test_a_claim_is_no_larger_when_the_gate_of_its_pod_opens(line: Attacked) -> 
 
 
 def test_pods_that_outlive_their_job_wait_by_themselves(line: Attacked) -> None:
-    """They were in no line, and nobody would ever open their gates."""
+    """They were in no queue, and nobody would ever open their gates."""
     line.create(line.pod("there", gpus=8))
     line.eventually_runs("there")
     line.create(line.job("gone", 4, "gpu-batch"))
-    line.is_told(4)
+    line.shows(4)
     line.asks("delete", "job", "gone", "--cascade=orphan")
     line.delete("pod", "there")
     line.installed.eventually(lambda: len(line.running()) == 4, "all four")

@@ -26,7 +26,7 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0c5e1b1a-
 Ask = Callable[..., Result]
 
 
-def held(name: str = "held", *gates: str) -> Tree:
+def gated(name: str = "held", *gates: str) -> Tree:
     return gpu_pod(name, tier="gpu-batch", schedulingGates=[{"name": each} for each in gates or (GATE,)])
 
 
@@ -56,8 +56,8 @@ def ask(installed: Installed, namespace: str) -> Ask:
 
 @pytest.fixture
 def pod(ask: Ask) -> Iterator[str]:
-    """A held pod that two gates keep."""
-    assert not ask("create", "-f", "-", input=json.dumps(held("held", "example.com/other", GATE))).code
+    """A queued pod with two gates."""
+    assert not ask("create", "-f", "-", input=json.dumps(gated("held", "example.com/other", GATE))).code
     wait_until(lambda: REFUSAL in patch(ask, *MALLORY, change=WITHOUT, dry="server").stderr, 30, "the guard")
     yield "held"
     ask("delete", "pod", "held", "--grace-period=0", "--force")
@@ -106,7 +106,7 @@ def test_neither_does_replace(ask: Ask, pod: str) -> None:
 )
 def test_neither_does_apply(ask: Ask, pod: str, how: tuple[str, ...]) -> None:
     """Also of a pod whose gate belongs to whoever applies."""
-    applied = held("applied")
+    applied = gated("applied")
     assert not ask("apply", *how, "-f", "-", *MALLORY, input=json.dumps(applied)).code
     del applied["spec"]["schedulingGates"]
     assert REFUSAL in ask("apply", *how, "-f", "-", *MALLORY, input=json.dumps(applied)).stderr
@@ -135,11 +135,11 @@ def test_gpu_tiers_opens_it_and_others_their_own_gates(ask: Ask, pod: str) -> No
 MOVES: dict[str, tuple[Tree, str]] = {
     "an owner": (
         {"ownerReferences": [OWNER]},
-        "metadata.ownerReferences: can't change while gpu-tiers.dev/quota holds",
+        "metadata.ownerReferences: can't change while the pod has the gate",
     ),
     "a tier": (
         {"labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        "holds the pod; write the tier that you want on its workload and delete the pod, or create a pod without",
+        "write the tier that you want on its workload and delete the pod, or create a pod without a workload again",
     ),
     "no tier": ({"labels": {"gpu-tiers.dev/tier": None}}, "metadata.labels[gpu-tiers.dev/tier]: can't change"),
     "a gang": ({"annotations": {"gpu-tiers.dev/gang": "x"}}, "metadata.annotations[gpu-tiers.dev/gang]: can't change"),
@@ -165,7 +165,7 @@ def test_controllers_of_kubernetes_may_adopt_it(ask: Ask, pod: str) -> None:
 
 
 def test_pods_that_nobody_holds_are_nobodys_business(ask: Ask) -> None:
-    free = held("free", "example.com/other")
+    free = gated("free", "example.com/other")
     del free["spec"]["containers"][0]["resources"]
     assert not ask("create", "-f", "-", input=json.dumps(free)).code
     change = json.dumps({"metadata": {"annotations": {"example.com/gang": "x"}}, "spec": {"schedulingGates": None}})

@@ -1,4 +1,4 @@
-"""What people read of pods that are queued: on the pod, its workload and the tenant."""
+"""The text about queued pods that people read: on the pod, its workload and the tenant."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from .asking import run
 from .conftest import new_namespace
 from .installed import Installed, Tree
-from .queue import Line
+from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,35 +23,35 @@ def roomy(installed: Installed) -> str:
 
 
 @pytest.fixture
-def line(installed: Installed, roomy: str) -> Iterator[Line]:
+def line(installed: Installed, roomy: str) -> Iterator[QueueingTenant]:
     with new_namespace(installed.cluster) as namespace:
         quotas = [{"gpus": 16}, {"tier": "gpu-training", "gpus": 6}]
         with installed.tenant_for(f"told-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
-            yield Line(installed, namespace, roomy)
+            yield QueueingTenant(installed, namespace, roomy)
 
 
-def condition(line: Line, pod: str) -> Tree:
+def condition(line: QueueingTenant, pod: str) -> Tree:
     conditions = line.installed.get(f"pod/{pod}", line.namespace)["status"]["conditions"]
     return next(each for each in conditions if each["type"] == "PodScheduled")
 
 
-def told_of(line: Line, pods: list[str]) -> list[str]:
-    """What those of them say that say why they wait."""
+def messages_of(line: QueueingTenant, pods: list[str]) -> list[str]:
+    """Return the messages of those pods that say why they wait."""
     messages = (condition(line, each).get("message", "") for each in pods)
     return [each for each in messages if each.startswith("waits for")]
 
 
-def held(line: Line) -> Tree:
+def queue_of(line: QueueingTenant) -> Tree:
     return line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("queue", {})
 
 
-def reserved(line: Line, tier: str) -> str:
-    """What is reserved for the queue in the row of a tier."""
+def reserved(line: QueueingTenant, tier: str) -> str:
+    """Return what is reserved for the queue in the row of a tier."""
     rows = line.installed.get(f"tenantquota/told-{line.namespace}", "").get("status", {}).get("usage", [])
     return next((str(each.get("reservedForQueue", "")) for each in rows if each.get("tier") == tier), "")
 
 
-def events(line: Line, reason: str = "Queued") -> set[tuple[str, str, str]]:
+def events(line: QueueingTenant, reason: str = "Queued") -> set[tuple[str, str, str]]:
     found = line.installed.get("events", line.namespace)["items"]
     return {
         (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
@@ -60,18 +60,18 @@ def events(line: Line, reason: str = "Queued") -> set[tuple[str, str, str]]:
     }
 
 
-def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) -> None:
+def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: QueueingTenant) -> None:
     tenant = f"told-{line.namespace}"
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")
     line.create(line.job("gang", pods=4))
-    line.installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
+    line.installed.eventually(lambda: queue_of(line).get("pods") == 4, "the gang, in the tenant's status")
     line.create(line.pod("behind", gpus=2))
-    line.installed.eventually(lambda: held(line).get("workloads") == 2, "the one behind it")
+    line.installed.eventually(lambda: queue_of(line).get("workloads") == 2, "the one behind it")
 
     # 1. The status, and what kubectl shows of it.
-    assert held(line)["tiers"] == [{"tier": "gpu-training", "pods": 5, "gpus": "6"}]
-    first, second = held(line)["entries"]
+    assert queue_of(line)["tiers"] == [{"tier": "gpu-training", "pods": 5, "gpus": "6"}]
+    first, second = queue_of(line)["entries"]
     assert (first["workload"], first["pods"], first["gpus"], first["short"]) == ("Job/gang", 4, "4", "gpu-training")
     assert (second["workload"], second["gpus"], "short" in second) == ("Pod/behind", "2", False)
     table = line.installed.cluster.kubectl("get", "tenantquota", tenant).stdout
@@ -88,15 +88,15 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert condition(line, "behind")["reason"] == "SchedulingGated"
     assert condition(line, "behind")["status"] == "False"
     members = [name for name in line.waiting() if name.startswith("gang-")]
-    line.installed.eventually(lambda: bool(told_of(line, members)), "a pod of the gang, told")
-    told = told_of(line, members)
-    assert told == [f"{of_gang} See TenantQuota/{tenant}."]
+    line.installed.eventually(lambda: bool(messages_of(line, members)), "a pod of the gang, told")
+    sentence = messages_of(line, members)
+    assert sentence == [f"{of_gang} See TenantQuota/{tenant}."]
     assert behind in line.installed.cluster.kubectl("describe", "pod", "behind", f"--namespace={line.namespace}").stdout
 
     # 3. An event on each pod, and one on the workload, which a person applied.
     line.installed.eventually(lambda: len(events(line)) == 6, "the events")
-    pods = {("Pod", member, told[0]) for member in members}
-    assert events(line) == {("Job", "gang", told[0]), ("Pod", "behind", behind), *pods}
+    pods = {("Pod", member, sentence[0]) for member in members}
+    assert events(line) == {("Job", "gang", sentence[0]), ("Pod", "behind", behind), *pods}
 
     # 4. Metrics.
     assert line.installed.metric("gpu_tiers_queued_pods", tenant=tenant, tier="gpu-training") == 5
@@ -108,7 +108,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     before = line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training")
     line.delete("pod", "there")
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
-    line.installed.eventually(lambda: held(line)["pods"] == 0 and not held(line)["entries"], "an empty line")
+    line.installed.eventually(lambda: queue_of(line)["pods"] == 0 and not queue_of(line)["entries"], "an empty line")
     assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
     line.installed.eventually(lambda: len(events(line, "Admitted")) == 5, "an event of each gate")
     assert {(kind, name) for kind, name, _ in events(line, "Admitted")} == {
@@ -117,7 +117,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Line) 
     assert all("its gate is open now" in message for _, _, message in events(line, "Admitted"))
 
 
-def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: Line) -> None:
+def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(line: QueueingTenant) -> None:
     """Two GPUs of the row are free, and reserved for the gang that waits for four."""
     line.create(line.pod("there", gpus=4))
     line.eventually_runs("there")
@@ -129,10 +129,10 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
 
     room = f"tenant told-{line.namespace}: gpu-training is at 6 of 6 GPUs, 2 reserved for pods queued "
     small = line.job("small", pods=1)
-    told = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
-    assert told in warned(small, dry_run=True)
-    assert told in warned(small)
-    line.installed.eventually(lambda: held(line).get("workloads") == 2, "it, behind the gang")
+    sentence = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
+    assert sentence in warned(small, dry_run=True)
+    assert sentence in warned(small)
+    line.installed.eventually(lambda: queue_of(line).get("workloads") == 2, "it, behind the gang")
 
     cron_job = {
         "apiVersion": "batch/v1",
@@ -144,16 +144,16 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
     assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 
-def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
+def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     tenant, installed = f"told-{line.namespace}", line.installed
     there = line.pod("there", gpus=6)
     there["spec"] |= {"activeDeadlineSeconds": 3600}
     line.create(there)
     line.eventually_runs("there")
     line.create(line.job("gang", pods=4))
-    installed.eventually(lambda: held(line).get("pods") == 4, "the gang, in the tenant's status")
+    installed.eventually(lambda: queue_of(line).get("pods") == 4, "the gang, in the tenant's status")
     line.create(line.pod("behind", gpus=2))
-    installed.eventually(lambda: held(line).get("workloads") == 2, "the one behind it")
+    installed.eventually(lambda: queue_of(line).get("workloads") == 2, "the one behind it")
 
     def asked(*arguments: str) -> str:
         answer = run(installed, *arguments)
@@ -172,9 +172,9 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     why = asked("why-pending", "job/gang", here)
     assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 2." in why
 
-    told = f"is queued: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its queue"
-    assert told in asked("explain", "job/gang", here)
-    assert told in asked("explain", "behind", here)
+    sentence = f"is queued: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its queue"
+    assert sentence in asked("explain", "job/gang", here)
+    assert sentence in asked("explain", "behind", here)
 
     usage = asked("usage", tenant)
     assert f"The queue of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
@@ -182,10 +182,10 @@ def test_commands_say_whose_turn_is_before_yours(line: Line) -> None:
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
     assert first.endswith("room in gpu-training")
-    assert second.endswith("its turn")
+    assert second.endswith("the queue")
 
 
-def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
+def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None:
     policy, admission = f"frozen-{line.namespace}", "admissionregistration.k8s.io/v1"
     here = {"matchLabels": {"kubernetes.io/metadata.name": line.namespace}}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]
@@ -212,19 +212,19 @@ def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: Line) -> None:
         line.installed.eventually(lambda: "no pod may change now" in changed(), "the policy, active")
         line.delete("pod", "there")
         line.installed.eventually(lambda: "no pod may change now" in said(), "who refuses")
-        assert "its turn has come, and its GPUs are reserved, but its gate can't be opened" in said()
+        assert "its GPUs are reserved, but its gate can't be opened" in said()
         assert line.waiting() == {"waits"}
     finally:
         line.installed.cluster.kubectl("delete", f"{kind},{kind}Binding".lower(), policy)
     line.eventually_runs("waits")
 
 
-def test_a_line_that_does_not_change_is_written_once(line: Line) -> None:
+def test_a_line_that_does_not_change_is_written_once(line: QueueingTenant) -> None:
     line.create(line.pod("there", gpus=6))
     line.eventually_runs("there")
     line.create(line.pod("waits", gpus=2))
-    line.installed.eventually(lambda: bool(told_of(line, ["waits"])), "why it waits")
-    line.installed.eventually(lambda: held(line).get("pods") == 1, "it, in the tenant's status")
+    line.installed.eventually(lambda: bool(messages_of(line, ["waits"])), "why it waits")
+    line.installed.eventually(lambda: queue_of(line).get("pods") == 1, "it, in the tenant's status")
 
     def versions() -> tuple[str, str]:
         found = (("tenantquota/told-" + line.namespace, ""), ("pod/waits", line.namespace))

@@ -12,7 +12,7 @@ from tests.builders.claims import a_claim_template
 from .asking import run
 from .groups import a_gang, apply_gang, runs_whole
 from .installed import Installed, Tree, gpu_pod
-from .queue import GATE, Line
+from .queue import GATE, QueueingTenant
 from .test_changed_claims import devices_on
 from .test_resource_claims import claiming
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.apiserver
 OTHERS = {"name": "kueue.x-k8s.io/admission"}
 
 
-def applied(line: Line, kind: str, name: str, gpus: int, **spec: object) -> str:
+def applied(line: QueueingTenant, kind: str, name: str, gpus: int, **spec: object) -> str:
     """A workload of apps/v1 with pods of so many GPUs; what kubectl says of it."""
     pod = gpu_pod("", gpus, tier="gpu-batch", node=line.node)["spec"]
     labels = {"app": name, "gpu-tiers.dev/tier": "gpu-batch"}
@@ -34,29 +34,29 @@ def applied(line: Line, kind: str, name: str, gpus: int, **spec: object) -> str:
     return answer.stderr
 
 
-def patch(line: Line, what: str, change: Tree, part: str = "") -> None:
+def patch(line: QueueingTenant, what: str, change: Tree, part: str = "") -> None:
     line.installed.api.patch(what, change, line.namespace, part=part)
 
 
-def condition(line: Line, what: str, kind: str) -> Tree:
+def condition(line: QueueingTenant, what: str, kind: str) -> Tree:
     conditions = line.installed.get(what, line.namespace)["status"].get("conditions", ())
     return next((each for each in conditions if each["type"] == kind), {})
 
 
-def one_is_there(line: Line, gpus: int = 8) -> None:
+def one_is_there(line: QueueingTenant, gpus: int = 8) -> None:
     """Another's pod, which holds the quota until it is deleted."""
     line.create(line.pod("there", gpus=gpus))
     line.eventually_runs("there")
 
 
-def eventually_waits(line: Line, pods: int = 1) -> None:
+def eventually_waits(line: QueueingTenant, pods: int = 1) -> None:
     line.installed.eventually(lambda: len(line.waiting()) == pods, f"{pods} that wait")
 
 
-def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is_room(line: Line) -> None:
-    told = applied(line, "Deployment", "score", 8, progressDeadlineSeconds=2)
-    assert "[queued-surge]" in told
-    assert "strategy.rollingUpdate.maxSurge: 0" in told
+def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is_room(line: QueueingTenant) -> None:
+    sentence = applied(line, "Deployment", "score", 8, progressDeadlineSeconds=2)
+    assert "[queued-surge]" in sentence
+    assert "strategy.rollingUpdate.maxSurge: 0" in sentence
     line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
     before = line.running()
     where = (f"--namespace={line.namespace}", "deployment/score")
@@ -73,7 +73,7 @@ def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is
     line.installed.eventually(lambda: condition(line, where[1], "Progressing")["reason"] == done, done)
 
 
-def test_a_deployment_that_recreates_keeps_its_place(line: Line) -> None:
+def test_a_deployment_that_recreates_keeps_its_place(line: QueueingTenant) -> None:
     assert "[queued-surge]" not in applied(line, "Deployment", "score", 8, strategy={"type": "Recreate"})
     line.installed.eventually(lambda: len(line.running()) == 1, "its pod")
     before = line.running()
@@ -85,18 +85,18 @@ def test_a_deployment_that_recreates_keeps_its_place(line: Line) -> None:
     assert line.waiting() == {"behind"}
 
 
-def test_a_statefulset_in_order_joins_the_line_pod_by_pod(line: Line) -> None:
+def test_a_statefulset_in_order_joins_the_line_pod_by_pod(line: QueueingTenant) -> None:
     one_is_there(line, gpus=4)
     with pytest.raises(AssertionError, match="the total allows 8 GPUs; this StatefulSet asks for 12 in all"):
         applied(line, "StatefulSet", "shards", 4, replicas=3, serviceName="shards")
     assert "[queued-in-order]" in applied(line, "StatefulSet", "shards", 4, replicas=2, serviceName="shards")
     line.eventually_runs("shards-0")
-    line.installed.eventually(lambda: line.waiting() == {"shards-1"}, "the next, held")
+    line.installed.eventually(lambda: line.waiting() == {"shards-1"}, "the next, gated")
     line.delete("pod", "there")
     line.eventually_runs("shards-1")
 
 
-def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: Line) -> None:
+def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: QueueingTenant) -> None:
     one_is_there(line)
     assert "[queued-on-nodes]" in applied(line, "DaemonSet", "each", 1)
     eventually_waits(line)
@@ -110,7 +110,7 @@ def test_a_daemonsets_pod_waits_as_an_unavailable_one(line: Line) -> None:
     line.installed.eventually(lambda: not line.waiting(), "its gate, opened")
 
 
-def test_the_deadline_of_a_held_job_ends_it_and_the_line_goes_on(line: Line) -> None:
+def test_the_deadline_of_a_queued_job_ends_it_and_the_queue_goes_on(line: QueueingTenant) -> None:
     one_is_there(line)
     job = line.job("short", pods=2)
     job["spec"]["activeDeadlineSeconds"] = 3
@@ -125,7 +125,7 @@ def test_the_deadline_of_a_held_job_ends_it_and_the_line_goes_on(line: Line) -> 
     line.eventually_runs("behind")
 
 
-def test_a_suspended_job_has_no_pods_and_its_clock_begins_in_the_line(line: Line) -> None:
+def test_a_suspended_job_has_no_pods_and_its_clock_begins_in_the_line(line: QueueingTenant) -> None:
     one_is_there(line)
     job = line.job("later", pods=2)
     job["spec"] |= {"suspend": True, "activeDeadlineSeconds": 3600}
@@ -147,7 +147,7 @@ def test_a_suspended_job_has_no_pods_and_its_clock_begins_in_the_line(line: Line
     line.installed.eventually(lambda: not line.pods(), "no pods again")
 
 
-def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: Line) -> None:
+def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: QueueingTenant) -> None:
     one_is_there(line)
     spec = {"schedule": "0 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": {"spec": line.job("", 1)["spec"]}}
     cron: Tree = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
@@ -166,7 +166,7 @@ def test_a_cronjob_that_forbids_skips_a_run_while_one_waits(line: Line) -> None:
     line.installed.eventually(lambda: len(line.running()) == 1, "the run that waited")
 
 
-def test_a_held_pod_takes_the_room_of_a_disruption_budget(line: Line) -> None:
+def test_a_queued_pod_takes_the_room_of_a_disruption_budget(line: QueueingTenant) -> None:
     one_is_there(line, gpus=4)
     applied(line, "ReplicaSet", "score", 4, replicas=2)
     line.installed.eventually(lambda: len(line.running()) == 2, "one of them")
@@ -176,23 +176,23 @@ def test_a_held_pod_takes_the_room_of_a_disruption_budget(line: Line) -> None:
     line.create(budget)
     seen = lambda: line.installed.get("pdb/score", line.namespace).get("status", {})  # noqa: E731
     line.installed.eventually(lambda: seen().get("currentHealthy") == 1, "the budget, counted")
-    (runs,), (held,) = line.running() - {"there"}, line.waiting()
+    (runs,), (gated,) = line.running() - {"there"}, line.waiting()
     assert "disruption budget" in evicted(line, runs)
-    assert not evicted(line, held)
+    assert not evicted(line, gated)
     eventually_waits(line)
     line.delete("pod", "there")
     line.installed.eventually(lambda: seen().get("disruptionsAllowed") == 1, "room in the budget")
     assert not evicted(line, runs)
 
 
-def evicted(line: Line, pod: str) -> str:
-    """Why the API server evicts it not; "" where it does."""
+def evicted(line: QueueingTenant, pod: str) -> str:
+    """Return why the API server does not evict it; "" where it does."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": line.namespace}}
     place = f"--raw=/api/v1/namespaces/{line.namespace}/pods/{pod}/eviction"
     return line.installed.cluster.kubectl("create", place, "-f", "-", input=json.dumps(eviction), check=False).stderr
 
 
-def test_the_claim_of_a_held_pod_is_there_and_pending(line: Line, devices_on: str) -> None:
+def test_the_claim_of_a_queued_pod_is_there_and_pending(line: QueueingTenant, devices_on: str) -> None:
     one_is_there(line)
     line.create(a_claim_template("pair", 2).unplaced())
     line.create(claiming("asks", devices_on, resourceClaimTemplateName="pair"))
@@ -205,26 +205,26 @@ def test_the_claim_of_a_held_pod_is_there_and_pending(line: Line, devices_on: st
     assert "allocation" in claims()[0]["status"]
 
 
-def test_a_resourcequota_counts_held_pods_in_full(line: Line) -> None:
+def test_a_resourcequota_counts_queued_pods_in_full(line: QueueingTenant) -> None:
     one_is_there(line)
     spec = {"hard": {"requests.nvidia.com/gpu": "10"}}
     line.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "native"}, "spec": spec})
     used = lambda: line.installed.get("resourcequota/native", line.namespace)["status"].get("used", {})  # noqa: E731
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
-    told = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
-    assert "[queued-counted] ResourceQuota native counts pods that wait for quota too" in told
+    sentence = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
+    assert "[queued-counted] ResourceQuota native counts pods that wait for quota too" in sentence
     line.installed.eventually(lambda: used()[name] == "9", "the Job's pod, counted")
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")
     line.create(line.pod("waits", gpus=2))
-    line.installed.eventually(lambda: used()[name] == "10", "the held pod in it")
+    line.installed.eventually(lambda: used()[name] == "10", "the queued pod in it")
     answer = line.installed.create(line.pod("late"), line.namespace)
     assert "exceeded quota: native" in answer.stderr
     assert line.waiting() == {"waits"}
 
 
-def test_a_gang_of_kubernetes_own_kind_waits_and_goes_whole(line: Line, version: str) -> None:
+def test_a_gang_of_kubernetes_own_kind_waits_and_goes_whole(line: QueueingTenant, version: str) -> None:
     one_is_there(line)
     apply_gang(line.installed, line.namespace, a_gang(version, "pretrain", "gpu-training", line.node))
     eventually_waits(line, pods=4)
@@ -232,7 +232,7 @@ def test_a_gang_of_kubernetes_own_kind_waits_and_goes_whole(line: Line, version:
     line.installed.eventually(lambda: runs_whole(line.installed, line.namespace, "pretrain"), "all four")
 
 
-def test_two_gates_are_opened_in_any_order(line: Line) -> None:
+def test_two_gates_are_opened_in_any_order(line: QueueingTenant) -> None:
     one_is_there(line)
     for name in ("approved-first", "approved-last"):
         pod = line.pod(name, gpus=4)
@@ -254,10 +254,10 @@ def test_two_gates_are_opened_in_any_order(line: Line) -> None:
     assert line.waiting() == {"next"}, "the last took nothing of the total: it was counted there before"
 
 
-def test_our_gate_written_by_a_user_is_opened_where_nothing_is_held(
+def test_our_gate_written_by_a_user_is_opened_where_nothing_is_queued(
     installed: Installed, namespace: str, wide: str
 ) -> None:
-    free = Line(installed, namespace, wide)
+    free = QueueingTenant(installed, namespace, wide)
     for name, gates in (("nobodys", [GATE]), ("twos", [OTHERS, GATE])):
         free.create({**free.pod(name), "spec": {**free.pod(name)["spec"], "schedulingGates": gates}})
     free.eventually_runs("nobodys")

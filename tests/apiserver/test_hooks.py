@@ -70,8 +70,8 @@ def test_every_kind_is_stored_under_the_restricted_standard(installed: Installed
     installed.cluster.kubectl("label", "namespace", namespace, "--overwrite", label)
     answer = installed.create(a_restricted_pod("work", kind), namespace)
     assert answer.code == 0, answer.stderr
-    told = {"file": [], "listen": ["[python-path]"]}.get(kind, ["[hook-overrides-policy]"])
-    assert [line.split()[1] for line in answer.stderr.splitlines() if line.startswith("Warning:")] == told
+    warnings = {"file": [], "listen": ["[python-path]"]}.get(kind, ["[hook-overrides-policy]"])
+    assert [line.split()[1] for line in answer.stderr.splitlines() if line.startswith("Warning:")] == warnings
     pod = json.loads(answer.stdout)
     _, handler, grace = KINDS[kind]
     assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, grace)

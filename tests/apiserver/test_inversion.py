@@ -1,4 +1,4 @@
-"""Who waits in vain: for GPUs of lower tiers, told where nobody makes room, and for GPUs that lie apart."""
+"""Pods that can never start: nobody frees GPUs of lower tiers, or free GPUs are split over nodes."""
 
 import pytest
 

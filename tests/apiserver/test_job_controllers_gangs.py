@@ -59,8 +59,8 @@ def test_the_job_controllers_own_groups_agree_with_their_pods(with_job_groups: I
     for name, each in groups.items():
         assert (each["spec"]["priorityClassName"], each["spec"]["priority"]) == ("gpu-training", 1000)
         assert {pod["spec"]["priority"] for pod in pods_of(installed, where, name)} == {1000}
-        told = each["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"]
-        assert told == 'workload-type: training, a guess from its command ("train.py")'
+        trace = each["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"]
+        assert trace == 'workload-type: training, a guess from its command ("train.py")'
     modes = {name: each["spec"]["disruptionMode"] for name, each in groups.items()}
     newer = found[0]["apiVersion"].endswith("v1beta1")
     written = {"single": {}} if newer else "PodGroup"  # a Job of 1.36 can't say it

@@ -22,7 +22,7 @@ TRAINS = ["torchrun", "train.py"]
 
 
 @pytest.fixture(scope="module")
-def beside_kueue(installed: Installed) -> Iterator[Installed]:
+def with_kueue(installed: Installed) -> Iterator[Installed]:
     """The webhook that tells Kueue of tiers."""
     name = f"{KUEUES.plural}.{KUEUES.group}"
     add_crds(installed.cluster, crd(KUEUES))
@@ -105,15 +105,15 @@ def wait_until_in_force(webhook: Installed) -> None:
 
 @pytest.mark.parametrize(("workload", "tier"), EXPECTED, ids=[each["kind"] for each, _ in EXPECTED])
 def test_a_queued_workload_names_the_class_of_its_tier(
-    beside_kueue: Installed, namespace: str, workload: Tree, tier: str
+    with_kueue: Installed, namespace: str, workload: Tree, tier: str
 ) -> None:
-    answer = beside_kueue.create(workload, namespace)
+    answer = with_kueue.create(workload, namespace)
     assert not answer.code, answer.stderr
     made = json.loads(answer.stdout)
     assert made["metadata"]["labels"][CLASS] == tier
     for each in copied_to(made):
         assert each["metadata"]["labels"][CLASS] == tier
-    priority = beside_kueue.api.get(f"workloadpriorityclass/{tier}")["value"]
+    priority = with_kueue.api.get(f"workloadpriorityclass/{tier}")["value"]
     assert priority == {"gpu-training": 1000, "gpu-serving": 800}[tier]
 
 
@@ -125,32 +125,32 @@ def copied_to(made: Tree) -> list[Tree]:
     return [spec["template"]] if made["kind"] in ("Deployment", "StatefulSet") else []
 
 
-def test_a_pod_of_a_group_names_it_itself(beside_kueue: Installed, namespace: str) -> None:
+def test_a_pod_of_a_group_names_it_itself(with_kueue: Installed, namespace: str) -> None:
     pod = gpu_pod("sweep-0")
     pod["spec"]["containers"][0]["command"] = TRAINS
     pod["metadata"]["labels"] = {QUEUE: "research", "kueue.x-k8s.io/pod-group-name": "sweep"}
-    made = json.loads(beside_kueue.create(pod, namespace).stdout)
+    made = json.loads(with_kueue.create(pod, namespace).stdout)
     assert made["metadata"]["labels"][CLASS] == made["spec"]["priorityClassName"] == "gpu-training"
     label = ("label", "pod/sweep-0", f"--namespace={namespace}", "--overwrite")
-    refused = beside_kueue.cluster.kubectl(*label, f"{CLASS}=gpu-serving", check=False)
+    refused = with_kueue.cluster.kubectl(*label, f"{CLASS}=gpu-serving", check=False)
     assert "gpu-serving is another tier than that of the pods; write gpu-training" in refused.stderr
-    assert not beside_kueue.cluster.kubectl(*label, "team=x", check=False).code
+    assert not with_kueue.cluster.kubectl(*label, "team=x", check=False).code
 
 
-def test_two_names_that_contradict_each_other_are_refused(beside_kueue: Installed, namespace: str) -> None:
+def test_two_names_that_contradict_each_other_are_refused(with_kueue: Installed, namespace: str) -> None:
     job = queued("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": REPLICAS})
     job["metadata"]["labels"] |= {"gpu-tiers.dev/tier": "gpu-batch", CLASS: "gpu-training"}
     assert (
         'admission webhook "kubeflow.org.workloads.gpu-tiers.dev" denied the request: '
         "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-training contradicts the tier of the pods, gpu-batch "
         "(the label on PyTorchJob/work says gpu-batch)"
-    ) in beside_kueue.create(job, namespace).stderr
+    ) in with_kueue.create(job, namespace).stderr
 
 
-def test_what_is_not_queued_is_left_alone(beside_kueue: Installed, namespace: str) -> None:
+def test_what_is_not_queued_is_left_alone(with_kueue: Installed, namespace: str) -> None:
     job = queued("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": REPLICAS})
     del job["metadata"]["labels"]
-    made = json.loads(beside_kueue.create(job, namespace).stdout)
+    made = json.loads(with_kueue.create(job, namespace).stdout)
     assert "labels" not in made["metadata"]
     assert made["spec"] == job["spec"]
 
@@ -163,19 +163,19 @@ KUEUES_DEFAULT = [
 
 
 def test_the_default_class_of_kueue_is_replaced_unless_somebody_sent_it(
-    beside_kueue: Installed, namespace: str, tmp_path: Path
+    with_kueue: Installed, namespace: str, tmp_path: Path
 ) -> None:
     def created(name: str, *, dry_run: bool = False, **labels: str) -> Tree:
         pod = gpu_pod(name, tier="gpu-training")
         pod["metadata"]["labels"] |= {QUEUE: "research", **labels}
-        answer = beside_kueue.create(pod, namespace, dry_run=dry_run)
+        answer = with_kueue.create(pod, namespace, dry_run=dry_run)
         assert answer.code == 0, answer.stderr
         found: Tree = json.loads(answer.stdout)["metadata"]
         return found
 
     name = "kueue-mutating-webhook-configuration"
-    with AnotherWebhook(beside_kueue.cluster, name, namespace, KUEUES_DEFAULT, tmp_path):
-        beside_kueue.eventually(
+    with AnotherWebhook(with_kueue.cluster, name, namespace, KUEUES_DEFAULT, tmp_path):
+        with_kueue.eventually(
             lambda: "example.com/patched" in created("dry", dry_run=True)["labels"], "Kueue's webhook"
         )
         filled_in, sent = created("filled-in"), created("sent", **{CLASS: "default"})

@@ -1,4 +1,4 @@
-"""Who leads, by a Lease on the real API server."""
+"""Leader election by a Lease on the real API server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,7 @@ class Replica:
 
 
 def make_lease(cluster: Cluster, namespace: str) -> None:
-    """As the chart does: without a spec."""
+    """Make a Lease without a spec, as the chart does."""
     metadata = {"name": "gpu-tiers", "namespace": namespace}
     cluster.api.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata})
 
@@ -121,7 +121,7 @@ async def test_a_lease_that_was_made_again_empty_is_not_the_first(
     assert [term for each in replicas for term in each.terms].count(True) == 1
 
 
-async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str, cluster: Cluster) -> None:
+async def test_an_empty_lease_has_no_holder(client: Client, namespace: str, cluster: Cluster) -> None:
     make_lease(cluster, namespace)
     replica = Replica(client, namespace, "a")
     await leading([replica])

@@ -1,4 +1,4 @@
-"""What people do to a ledger in the TenantQuotas' statuses, and what they see of it."""
+"""Changes that people make to a ledger in the TenantQuotas' statuses, and what they see of it."""
 
 import json
 import re

@@ -84,7 +84,7 @@ def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
     cluster.api.delete(f"tenantquota/{tenant}")
 
 
-def test_each_mistake_is_told_with_its_place(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
+def test_each_mistake_is_reported_with_its_path(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
     answer = run(installed, "--output=json")
     assert (answer.exit_code, answer.stderr) == (0, ""), "warnings alone fail nobody"
     found = "\n".join(ours(answer, namespace, "lint-urgent", "zzz-lint"))
@@ -113,7 +113,7 @@ def test_a_broken_installation_is_an_error(installed: Installed) -> None:
         assert answer.exit_code == 1
         (line,) = ours(answer, "ValidatingWebhookConfiguration")
         assert line.endswith(
-            "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+            "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds"
         )
     finally:
         for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
@@ -161,12 +161,12 @@ def test_a_rule_that_is_none(installed: Installed) -> None:
     )
 
 
-def test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36(
+def test_a_gang_that_a_pod_alone_may_break_is_reported_on_1_36(
     installed: Installed, namespace: str, node: str, version: str
 ) -> None:
     apply_gang(installed, namespace, a_gang(version, "sweep", "gpu-batch", node))
     installed.eventually(lambda: runs_whole(installed, namespace, "sweep"), "the gang")
     assert installed.create(gpu_pod("urgent", 1, tier="gpu-training"), namespace).code == 0
-    told = ours(run(installed, "--output=json"), f"PodGroup/sweep in {namespace}")
-    assert bool(told) is version.endswith("v1alpha2")
-    assert all(line.startswith("warning: gang-broken-by-pods: ") and "may evict it" in line for line in told)
+    findings = ours(run(installed, "--output=json"), f"PodGroup/sweep in {namespace}")
+    assert bool(findings) is version.endswith("v1alpha2")
+    assert all(line.startswith("warning: gang-broken-by-pods: ") and "may evict it" in line for line in findings)

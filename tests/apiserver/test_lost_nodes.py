@@ -44,10 +44,10 @@ def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, n
     installed.api.patch(f"node/{quiet}", lost, part="status")
     installed.api.delete(f"pod/{pod}", namespace=namespace, wait=False)
 
-    told = f"Pod {pod} ends on node {quiet}, which is not Ready. Its Job has podReplacementPolicy Failed"
+    sentence = f"Pod {pod} ends on node {quiet}, which is not Ready. Its Job has podReplacementPolicy Failed"
     for asked in ("job/night", f"pod/{pod}"):
         answer = run(installed, "why-pending", asked, f"--namespace={namespace}", "--output=json").stdout
-        assert told in answer, answer
+        assert sentence in answer, answer
         assert f"kubectl taint nodes {quiet} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in answer
     found = run(installed, "lint", "--output=json").stdout
     assert f"Pod/{pod} ends on node {quiet}, which is not Ready; its Job waits for the end" in found
@@ -55,7 +55,7 @@ def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, n
 
     taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     installed.cluster.kubectl("taint", "nodes", quiet, taint)
-    assert told not in run(installed, "why-pending", "job/night", f"--namespace={namespace}").stdout
+    assert sentence not in run(installed, "why-pending", "job/night", f"--namespace={namespace}").stdout
 
 
 def test_a_job_that_runs_in_another_cluster_books_nothing_here_and_frees_no_pod(
@@ -74,12 +74,14 @@ def test_a_job_that_runs_in_another_cluster_books_nothing_here_and_frees_no_pod(
     refused = installed.create(forged("second"), namespace)
     assert "the total is at 2 of 2 GPUs" in refused.stderr
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the pod alone is counted")
-    told = run(installed, "why-pending", "job/elsewhere", f"--namespace={namespace}").stdout
-    assert "first" in told
+    sentence = run(installed, "why-pending", "job/elsewhere", f"--namespace={namespace}").stdout
+    assert "first" in sentence
 
 
-def test_a_job_that_runs_in_another_cluster_is_told_so(installed: Installed, namespace: str, tenant: str) -> None:
+def test_a_job_that_runs_in_another_cluster_says_so(installed: Installed, namespace: str, tenant: str) -> None:
     assert tenant
     assert installed.create(gpu_job("away", 8, managedBy="kueue.x-k8s.io/multikueue"), namespace).code == 0
-    told = run(installed, "why-pending", "job/away", f"--namespace={namespace}").stdout
-    assert "kueue.x-k8s.io/multikueue manages it (spec.managedBy), so its own controller makes no pods here." in told
+    sentence = run(installed, "why-pending", "job/away", f"--namespace={namespace}").stdout
+    assert (
+        "kueue.x-k8s.io/multikueue manages it (spec.managedBy), so its own controller makes no pods here." in sentence
+    )

@@ -1,4 +1,4 @@
-"""What /metrics shows of a live cluster: quotas beside their use, GPU-seconds, and whether the accounts are current."""
+"""The metrics of a live cluster: quotas and their use, GPU-seconds, and whether the accounts are current."""
 
 import platform
 import time
@@ -59,7 +59,7 @@ def test_how_long_pods_wait_for_a_node(installed: Installed, namespace: str, nod
 
 
 @pytest.mark.usefixtures("tenant")
-def test_what_is_let_in_and_what_is_refused(installed: Installed, namespace: str) -> None:
+def test_what_is_admitted_and_what_is_refused(installed: Installed, namespace: str) -> None:
     labelled = {"tier": "gpu-serving", "step": "label", "mode": "Enforce"}
     let_in = installed.metric("gpu_tiers_admissions_total", **labelled)
     refused = installed.metric("gpu_tiers_denials_total", reason="over-quota")

@@ -39,7 +39,7 @@ def applied(api_version: str, kind: str, **spec: Any) -> Tree:
 DEPLOYMENT = applied("apps/v1", "Deployment", replicas=0, selector={"matchLabels": {"app": "x"}}, template=template())
 JOB = applied("batch/v1", "Job", suspend=True, backoffLimit=0, template=template(restartPolicy="Never"))
 GANG = applied("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": {"replicas": 2, "template": template()}})
-KEPT = [DEPLOYMENT, JOB, GANG]
+UNCHANGED = [DEPLOYMENT, JOB, GANG]
 
 
 def template_of(stored: Tree) -> Tree:
@@ -64,7 +64,7 @@ def wait_until_in_force(webhook: Installed) -> None:
     webhook.eventually(is_asked, "entries active")
 
 
-@pytest.mark.parametrize("manifest", KEPT, ids=[each["kind"] for each in KEPT])
+@pytest.mark.parametrize("manifest", UNCHANGED, ids=[each["kind"] for each in UNCHANGED])
 @pytest.mark.parametrize("how", [(ARGO, FLUX, ARGO, FLUX), ((), (), ())], ids=["server-side", "client-side"])
 def test_a_manifest_without_the_class_changes_nothing_when_it_is_applied_again(
     mutating: Installed, namespace: str, manifest: Tree, how: tuple[tuple[str, ...], ...]

@@ -37,8 +37,8 @@ def test_whoever_labels_a_namespace_reads_what_they_misspelt(installed: Installe
 def test_a_namespace_is_made_with_its_mistake_and_a_warning(installed: Installed) -> None:
     metadata = {"name": "labelled", "labels": {"gpu-tiers.dev/mode": "Enfroce"}}
     tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    told = installed.api.create(tree, dry_run=True)
-    assert warnings(told) == [MODE]
+    answer = installed.api.create(tree, dry_run=True)
+    assert warnings(answer) == [MODE]
 
 
 def test_nothing_else_of_a_namespace_is_asked_about(installed: Installed, namespace: str) -> None:
@@ -50,7 +50,7 @@ def test_nothing_else_of_a_namespace_is_asked_about(installed: Installed, namesp
     assert reviews(installed) == before
 
 
-def test_it_is_told_once_in_the_namespaces_events_and_found_by_lint_and_audit(
+def test_it_is_reported_once_in_the_namespaces_events_and_found_by_lint_and_audit(
     installed: Installed, namespace: str
 ) -> None:
     label(installed, namespace, "gpu-tiers.dev/mode=Enfroce")

@@ -12,7 +12,7 @@ from localcluster import Cluster
 from webhook.cli.main import app
 
 from .installed import Installed
-from .test_hold_guard import GATE, full, held
+from .test_hold_guard import GATE, full, gated
 
 pytestmark = pytest.mark.apiserver
 __all__ = ["full"]
@@ -48,8 +48,8 @@ def a_strangers_kubeconfig(cluster: Cluster, folder: Path) -> Path:
 def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, namespace: str, tmp_path: Path) -> None:
     cluster, stranger = installed.cluster, a_strangers_kubeconfig(installed.cluster, tmp_path)
     for number in range(20):
-        assert not installed.create(held(f"held-{number}", GATE, OTHER), namespace).code
-    free = held("free", OTHER)
+        assert not installed.create(gated(f"held-{number}", GATE, OTHER), namespace).code
+    free = gated("free", OTHER)
     del free["spec"]["containers"][0]["resources"]
     assert not installed.create(free, namespace).code
 
@@ -69,11 +69,13 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
     try:
         opened = asked(cluster, namespace, "--yes", "--wait-seconds=30", kubeconfig=stranger)
         assert opened.exit_code == 0, opened.output
-        assert "Opened: 20 of 20 gates. Quotas may be overdrawn by them: gpu-tiers usage tells." in opened.output
+        assert "Opened: 20 of 20 gates. This may overdraw quotas: see gpu-tiers usage." in opened.output
         assert set(map(tuple, gates(cluster, namespace).values())) == {(OTHER,)}, "those of others stay"
         assert asked(cluster, namespace).output.startswith("0 pods wait")
-        told = CliRunner().invoke(app, ["check", f"--kubeconfig={cluster.kubeconfig}"])
-        assert f"ValidatingAdmissionPolicy/{BINDING}: its binding says Audit, not Deny" in " ".join(told.output.split())
+        answer = CliRunner().invoke(app, ["check", f"--kubeconfig={cluster.kubeconfig}"])
+        assert f"ValidatingAdmissionPolicy/{BINDING}: its binding says Audit, not Deny" in " ".join(
+            answer.output.split()
+        )
     finally:
         installed.upgrade()
     actions = cluster.kubectl("get", *binding[:2], "-o=jsonpath={.spec.validationActions}").stdout

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from installation.beside import Address, start_webhook
+from installation.local_webhook import Address, start_webhook
 from localcluster.ports import free_ports
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of
@@ -70,8 +70,8 @@ def test_a_replica_that_does_not_lead_names_the_one_that_does(installed: Install
     address = Address(*free_ports(3))
     process = start_webhook(installed.cluster, address, "--identity=second")
     try:
-        told = f"See the page of <code>{gethostname()}</code>, which leads."
-        installed.eventually(lambda: told in page(installed, address.page_port), "the Lease is read")
+        line = f"See the page of <code>{gethostname()}</code>, which leads."
+        installed.eventually(lambda: line in page(installed, address.page_port), "the Lease is read")
         assert "Replica <code>second</code>, which does not lead" in page(installed, address.page_port)
     finally:
         installed.cluster.processes.end(process)
@@ -82,8 +82,8 @@ def test_a_prometheus_that_is_not_there_costs_a_line_and_nothing_else(installed:
     url = f"http://127.0.0.1:{nobody}"
     process = start_webhook(installed.cluster, Address(*ports), "--identity=asking", f"--prometheus-url={url}")
     try:
-        told = f"The Prometheus at 127.0.0.1:{nobody} tells nothing: GET /api/v1/query_range: Cannot connect"
-        assert told in page(installed, ports[2])
+        line = f"The Prometheus at 127.0.0.1:{nobody} tells nothing: GET /api/v1/query_range: Cannot connect"
+        assert line in page(installed, ports[2])
         assert "Not well" not in page(installed, ports[2])
     finally:
         installed.cluster.processes.end(process)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localcluster import Cluster, ControlPlane
-from tests.docs.shell import beside_the_project, run_as_printed
+from tests.docs.shell import linked_project, run_as_printed
 from tests.docs.test_quick_start import ON_A_CLUSTER_OF_YOUR_OWN, commands, of_page
 
 pytestmark = pytest.mark.apiserver
@@ -24,7 +24,7 @@ def own_cluster(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """What has no namespace and stays where a page says nothing of it."""
+    """Return the cluster-scoped objects that stay where a page doesn't mention them."""
     return cluster.kubectl("get", "nodes,namespaces,priorityclasses", "--output=name").stdout.split()
 
 
@@ -34,6 +34,6 @@ def test_the_quick_start_with_helm(own_cluster: Cluster) -> None:
 
 def test_the_pages_that_install_and_take_away(own_cluster: Cluster, tmp_path: Path) -> None:
     first, last = ON_A_CLUSTER_OF_YOUR_OWN
-    folder = beside_the_project(tmp_path)
+    folder = linked_project(tmp_path)
     run_as_printed(of_page(first), own_cluster, folder=folder)
     run_as_printed(of_page(last, by_helm=True), own_cluster, folder=folder)

@@ -1,4 +1,4 @@
-"""Where the real scheduler puts pods: a gang on one rack where its tier packs, replicas on both where it spreads."""
+"""The nodes that the real scheduler picks: one rack for a gang whose tier packs, both for replicas that spread."""
 
 from collections.abc import Iterator
 

@@ -40,7 +40,7 @@ def whole(version: str) -> object:
     return "PodGroup" if version.endswith("v1alpha2") else {"all": {}}
 
 
-def apart(version: str) -> object:
+def one_by_one(version: str) -> object:
     return "Pod" if version.endswith("v1alpha2") else {"single": {}}
 
 
@@ -58,11 +58,11 @@ def test_a_training_gang_goes_whole_where_nobody_says_otherwise(
     for name, command in said.items():
         gang = group(version, name.replace(" ", "-"), "gpu-training")
         if "it" in name.split():
-            gang["spec"]["disruptionMode"] = apart(version)
+            gang["spec"]["disruptionMode"] = one_by_one(version)
         arguments = (*command, f"--namespace={namespace}", "-f", "-", "--output=json")
         made = installed.cluster.kubectl(*arguments, input=json.dumps(gang))
         stays = "it" in name.split()
-        assert json.loads(made.stdout)["spec"]["disruptionMode"] == (apart if stays else whole)(version), name
+        assert json.loads(made.stdout)["spec"]["disruptionMode"] == (one_by_one if stays else whole)(version), name
         assert ("[gang-in-parts]" in made.stderr) is stays
         if not stays:
             assert ("[gang-broken-by-pods]" in made.stderr) is version.endswith("v1alpha2")

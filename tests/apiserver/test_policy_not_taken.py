@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
-from installation.beside import Address, serve
 from installation.helm import RELEASE, ROOT
+from installation.local_webhook import Address, serve
 from installation.readiness import wait_for_webhook
 from localcluster.ports import free_ports
 
@@ -50,7 +50,7 @@ def broken(installed: Installed, good: str) -> str:
 
 
 def events(installed: Installed, reason: str, config_map: str = RELEASE) -> list[str]:
-    """What the events on the policy's ConfigMap say."""
+    """Return the messages of events on the policy's ConfigMap."""
     uid = installed.get(f"configmap/{config_map}", RELEASE)["metadata"]["uid"]
     found = installed.get("events", RELEASE)["items"]
     theirs = [each for each in found if each["involvedObject"].get("uid") == uid and each["reason"] == reason]
@@ -65,9 +65,9 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
     assert f"policy: the file was not taken, the last good policy stays active: {WRONG}" in page(installed)
     assert installed.metric("gpu_tiers_policy_taken") == 0
     installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
-    (told,) = events(installed, "PolicyNotTaken")
-    assert told.startswith("Warning: The policy file was not taken, and the policy of 20")
-    assert WRONG in told
+    (message,) = events(installed, "PolicyNotTaken")
+    assert message.startswith("Warning: The policy file was not taken, and the policy of 20")
+    assert WRONG in message
     found = run_lint(installed, "--output=json")
     assert found.exit_code == 1
     (line,) = [each for each in ours(found, "ConfigMap gpu-tiers") if "policy-not-taken" in each]
@@ -79,7 +79,7 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
 
 
 @pytest.mark.usefixtures("broken")
-def test_commands_answer_from_the_policy_in_force_and_say_so(installed: Installed, namespace: str) -> None:
+def test_commands_answer_from_the_active_policy_and_say_so(installed: Installed, namespace: str) -> None:
     assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
     since = installed.published["since"]
     for command in (
@@ -141,13 +141,13 @@ def test_once_it_is_mended_all_is_quiet(installed: Installed, broken: str) -> No
     assert run(installed, "posture").stderr == ""
 
 
-def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, good: str) -> None:
+def test_a_changed_policy_is_reported_until_a_replica_has_it(installed: Installed, good: str) -> None:
     changed = yaml.safe_dump(yaml.safe_load(good) | {"defaultTier": "gpu-batch"})
     patch = {"data": {"policy.yaml": changed}}
     installed.api.patch(f"configmap/{RELEASE}", patch, RELEASE)
     since = installed.published["since"]
-    told = run(installed, "posture").stderr
-    assert told == (
+    message = run(installed, "posture").stderr
+    assert message == (
         "Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was changed, and is not active yet. "
         f"This is answered from the active policy since {since}\n"
     )
@@ -159,7 +159,7 @@ def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, g
 
 @contextmanager
 def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterator[None]:
-    """Somebody deletes an object of the installation, or makes another in its place; in the end it is as it was."""
+    """Delete an object of the installation, or make another in its place, and restore it in the end."""
     stored = installed.get(name, RELEASE)
     for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
         stored["metadata"].pop(field, None)
@@ -175,7 +175,7 @@ def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterat
 
 
 def heard(installed: Installed) -> list[str]:
-    """What events say of the policy, also of a ConfigMap that is gone."""
+    """Return the messages of events about the policy, also on a ConfigMap that is gone."""
     events = installed.get("events", RELEASE)["items"]
     return [each["message"] for each in events if each["reason"] == "PolicyNotTaken"]
 
@@ -192,33 +192,33 @@ AMISS = {
 
 
 @pytest.mark.usefixtures("tenant")
-@pytest.mark.parametrize(("name", "instead", "told"), AMISS.values(), ids=AMISS)
-def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
-    installed: Installed, name: str, instead: Tree | None, told: str
+@pytest.mark.parametrize(("name", "instead", "message"), AMISS.values(), ids=AMISS)
+def test_what_somebody_takes_from_under_an_active_policy_is_as_loud(
+    installed: Installed, name: str, instead: Tree | None, message: str
 ) -> None:
     """No file changed: nothing is reloaded, and the replica goes on as before."""
     since = installed.published["since"]
     with gone(installed, name, instead):
-        installed.eventually(lambda: told in installed.published["problem"], "the problem, published")
+        installed.eventually(lambda: message in installed.published["problem"], "the problem, published")
         shown = page(installed)
         assert "policy: active, but not as it should be: " in shown
-        assert told in shown
+        assert message in shown
         assert installed.metric("gpu_tiers_policy_taken") == 0
         amiss = f"The policy of {since} is active, but not as it should be: "
         installed.eventually(
-            lambda: any(each.startswith(amiss) and told in each for each in heard(installed)), "the event"
+            lambda: any(each.startswith(amiss) and message in each for each in heard(installed)), "the event"
         )
         answer = check(installed)
         assert (answer.exit_code, words(answer)["policy"]) == (1, "failed"), answer.output
-        assert told.partition(" does not")[0] in what(answer, "policy")
+        assert message.partition(" does not")[0] in what(answer, "policy")
         posture = run(installed, "posture")
         assert posture.exit_code == 0, posture.stderr
-        assert told.partition(", so")[0] in posture.stderr
+        assert message.partition(", so")[0] in posture.stderr
     assert installed.metric("gpu_tiers_policy_taken") == 1
 
 
-def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:
-    """Nothing has been published in that place: there is nothing to go on with."""
+def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_active(installed: Installed, good: str) -> None:
+    """No policy was ever published there, so the replicas have no earlier one to use."""
     installed.change_policy(with_another_value(good), result="failure")
     installed.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}}, RELEASE)
     command = serve(installed.cluster, Address(*free_ports(3)), "--config-map=first", "--log-format=json")
@@ -226,6 +226,6 @@ def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(i
     assert ended.returncode == 2
     assert "can't start" in ended.stdout + ended.stderr
     assert WRONG in ended.stdout + ended.stderr
-    (told,) = events(installed, "PolicyNotTaken", "first")
-    assert told.startswith(f"Warning: The policy file was not taken, and no policy is active: {WRONG}")
+    (message,) = events(installed, "PolicyNotTaken", "first")
+    assert message.startswith(f"Warning: The policy file was not taken, and no policy is active: {WRONG}")
     installed.api.delete("configmap/first", namespace=RELEASE)

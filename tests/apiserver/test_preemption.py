@@ -1,4 +1,4 @@
-"""Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
+"""Evictions of a real scheduler between the tiers that the webhook gave, read from the scheduler's own events."""
 
 import json
 import re
@@ -35,10 +35,10 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     installed.eventually(lambda: events(installed, namespace, "Preempted") == evicted, "the scheduler's events")
 
     installed.eventually(lambda: len(events(installed, namespace, "PreemptionOutcome")) == 2, "who took its place")
-    told = events(installed, namespace, "PreemptionOutcome")["batch-1"]
+    outcomes = events(installed, namespace, "PreemptionOutcome")["batch-1"]
     place = f"{namespace}/batch-1 (gpu-batch) was evicted from {node} for {namespace}/training (gpu-training); "
     # a fake node ends a pod at once, maybe before anybody has read it
-    assert told.startswith((f"{place}it had no preStop hook", f"{place}nothing tells whether it saved")), told
+    assert outcomes.startswith((f"{place}it had no preStop hook", f"{place}nothing tells whether it saved")), outcomes
     tiers = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training"}
     assert installed.metric("gpu_tiers_preemptions_total", **tiers) >= 2
     ends_seen = sum("it ended after" in each for each in events(installed, namespace, "PreemptionOutcome").values())
@@ -51,7 +51,7 @@ def leads(installed: Installed) -> bool:
 
 
 def nobody_leads(installed: Installed) -> bool:
-    """As if another replica held the Lease and had just died: for 3 s from each call."""
+    """Hold the Lease for 3 s from each call, as if another replica had just died."""
     lease = {"holderIdentity": "another", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
     patch = json.dumps({"spec": lease})
     installed.cluster.kubectl(
@@ -60,10 +60,10 @@ def nobody_leads(installed: Installed) -> bool:
     return not leads(installed)
 
 
-def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
+def test_a_preemption_while_nobody_leads_is_reported_once_by_who_leads_next(
     installed: Installed, namespace: str, node: str
 ) -> None:
-    def told() -> dict[str, str]:
+    def outcomes() -> dict[str, str]:
         return events(installed, namespace, "PreemptionOutcome")
 
     installed.create(gpu_pod("batch-1", 4, tier="gpu-batch", node=node), namespace)
@@ -74,12 +74,12 @@ def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
     installed.eventually(
         lambda: nobody_leads(installed) and "batch-1" in events(installed, namespace, "Preempted"), evicted
     )
-    assert not told()
-    installed.eventually(lambda: "batch-1" in told(), "the next leader's word")
+    assert not outcomes()
+    installed.eventually(lambda: "batch-1" in outcomes(), "the next leader's word")
     evicted_for = f"was evicted from {node} for {namespace}/training (gpu-training)"
     # a fake node ends a pod at once, maybe before anybody has read it
     batch = (f"{namespace}/batch-1 ({tier}) {evicted_for}" for tier in ("gpu-batch", "tier not known"))
-    assert told()["batch-1"].startswith(tuple(batch)), told()
+    assert outcomes()["batch-1"].startswith(tuple(batch)), outcomes()
 
     installed.kill()
     installed.restart()
@@ -88,13 +88,13 @@ def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
     installed.create(gpu_pod("batch-2", 4, tier="gpu-batch", node=node), namespace)
     installed.eventually(lambda: running(installed, namespace, "batch-2"), "a full node")
     installed.create(gpu_pod("more", 4, tier="gpu-training", node=node), namespace)
-    installed.eventually(lambda: "batch-2" in told(), "what the next leader says of its own")
+    installed.eventually(lambda: "batch-2" in outcomes(), "what the next leader says of its own")
     found = installed.get("events", namespace)["items"]
     counts = {each["involvedObject"]["name"]: each["count"] for each in found if each["reason"] == "PreemptionOutcome"}
     assert counts == {"batch-1": 1, "batch-2": 1}
 
 
-def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
+def test_what_a_leader_had_begun_to_tell_when_it_died_is_reported_by_the_next(
     installed: Installed, namespace: str, node: str
 ) -> None:
     template = gpu_pod("", 2, tier="gpu-batch", node=node, restartPolicy="Never")
@@ -103,7 +103,7 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     installed.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sweep"}, "spec": spec}, namespace)
     installed.eventually(lambda: len(on_node(installed, namespace, node)) == 2, "a full node")
 
-    def told() -> int:
+    def outcomes() -> int:
         found = installed.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")
         return sum(each["count"] for each in found["items"])
 
@@ -116,7 +116,7 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     installed.eventually(lambda: marks() == ["true"], "the first victim, told of")
     installed.create(gpu_pod("second", 2, tier="gpu-training", node=node), namespace)
     installed.eventually(lambda: marks() == ["true", "true"], "the second one")
-    assert told() == 2, "an event of each victim"
+    assert outcomes() == 2, "an event of each victim"
 
     # As if it had died between its mark and its word on the second victim.
     installed.kill()
@@ -133,7 +133,7 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     installed.restart()
     installed.eventually(lambda: marks() == ["true", "true"], "the next leader's word")
     found = installed.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")["items"]
-    assert told() == 2, found
+    assert outcomes() == 2, found
 
 
 def asked(installed: Installed, *arguments: str) -> str:
@@ -165,8 +165,8 @@ def test_the_work_of_training_pods_is_at_risk_from_their_start(installed: Instal
         usage = asked(installed, "usage", tenant, "--at-risk")
         assert re.search(rf"{tenant} +gpu-training +at most \d+ GPU-", usage), usage
         assert re.search(r"Evicting all of these training pods now loses at most \d+ GPU-\w+\.", usage), usage
-        told = r"Tier gpu-training: evicting all of its training pods now loses at most \d+ GPU-"
-        assert re.search(told, posture := asked(installed, "posture", tenant, "--at-risk")), posture
+        outcomes = r"Tier gpu-training: evicting all of its training pods now loses at most \d+ GPU-"
+        assert re.search(outcomes, posture := asked(installed, "posture", tenant, "--at-risk")), posture
         assert "now loses" not in asked(installed, "posture", tenant)
 
         installed.api.delete("pod/training", namespace=namespace)
@@ -197,10 +197,10 @@ def test_events_that_a_person_writes_stop_nobody_and_tell_nothing_of_others(
         # one watch for each of them would have left the webhook no connection to ask the API server anything
         assert installed.create(gpu_pod("urgent", 3, tier="gpu-training", node=node), others).code == 0
         installed.eventually(lambda: "theirs" in events(installed, others, "PreemptionOutcome"), "what is true")
-        told = events(installed, others, "PreemptionOutcome")
-        assert [*told] == ["theirs"]
+        outcomes = events(installed, others, "PreemptionOutcome")
+        assert [*outcomes] == ["theirs"]
         true = f"{others}/theirs (gpu-batch) was evicted from {node} for {others}/urgent (gpu-training); "
-        assert told["theirs"].startswith(true), told
+        assert outcomes["theirs"].startswith(true), outcomes
         assert not events(installed, namespace, "PreemptionOutcome")
 
 

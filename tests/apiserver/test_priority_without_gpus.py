@@ -31,20 +31,20 @@ def critical_daemonset(node: str) -> Tree:
 def epsilon(installed: Installed, namespace: str) -> Iterator[None]:
     """The tenant, from when the API server knows its ceiling until it has forgotten it."""
 
-    def told() -> bool:
+    def is_refused() -> bool:
         return dry_run(installed, namespace).endswith(SENTENCE)
 
     installed.tenant("epsilon", namespace, maxTier="gpu-serving")
-    installed.eventually(told, "the ceiling")
+    installed.eventually(is_refused, "the ceiling")
     try:
         yield
     finally:
         installed.api.delete("tenantquota/epsilon")
-        installed.eventually(lambda: not told(), "the end of the ceiling")
+        installed.eventually(lambda: not is_refused(), "the end of the ceiling")
 
 
 def dry_run(installed: Installed, namespace: str) -> str:
-    """What is said of a critical pod."""
+    """Return the warnings and errors of a dry run of a critical pod."""
     return installed.create(critical_pod("coordinator"), namespace, dry_run=True).stderr.strip()
 
 

@@ -1,4 +1,4 @@
-"""What strangers reported of other projects, tried on a real API server where no other module of this room shows it.
+"""Public reports about other projects, tried on a real API server where no other module does.
 
 docs/decisions/public-reports.md tells the rest.
 """

@@ -1,4 +1,4 @@
-"""What other schedulers rank a pod by, on a real API server: PodGroups of Volcano and KAI, and KAI's label.
+"""The ranks that other schedulers give a pod, on a real API server: PodGroups of Volcano and KAI, and KAI's label.
 
 Only the objects are there, no scheduler runs.
 """

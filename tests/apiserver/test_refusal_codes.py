@@ -29,7 +29,7 @@ def replica_set(name: str) -> Tree:
 
 
 def refused(installed: Installed, namespace: str, name: str) -> list[str]:
-    """What the controllers of this name were told, each once."""
+    """Return the messages that the controllers got for objects of this name, each once."""
     selector = f"reason=FailedCreate,involvedObject.name={name}"
     events = installed.api.get("events", namespace, fieldSelector=selector)["items"]
     return sorted({each["involvedObject"]["kind"] + ": " + each["message"].partition(" denied ")[2] for each in events})
@@ -46,15 +46,15 @@ def test_a_job_and_a_replicaset_get_their_pods_when_the_reason_has_passed(
     # 1. No room: 403 with the words that workflow engines look for.
     installed.eventually(lambda: bool(installed.create(gpu_pod("three", 3), namespace, dry_run=True).code), "the quota")
     assert not installed.create(gpu_pod("holder", 2), namespace).code
-    told = f"exceeded quota: tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
+    sentence = f"exceeded quota: tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
     answer = installed.create(gpu_pod("more"), namespace).stderr
     assert answer.startswith("Error from server (Forbidden)")
-    assert f'"pods.validate.gpu-tiers.dev" denied the request: {told}' in answer
+    assert f'"pods.validate.gpu-tiers.dev" denied the request: {sentence}' in answer
     for tree in (job("full"), replica_set("full")):
         assert not installed.create(tree, namespace).code
     installed.eventually(lambda: len(refused(installed, namespace, "full")) == 2, "both, refused")
     assert [each.partition("; ")[0] for each in refused(installed, namespace, "full")] == [
-        f"{kind}: the request: {told.partition('; ')[0]}" for kind in ("Job", "ReplicaSet")
+        f"{kind}: the request: {sentence.partition('; ')[0]}" for kind in ("Job", "ReplicaSet")
     ]
     installed.api.delete("pod/holder", namespace=namespace, seconds=0)
     installed.eventually(lambda: made(installed, namespace, "full") == 2, "the pods of both")

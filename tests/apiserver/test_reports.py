@@ -54,7 +54,7 @@ def pod(hearing: Installed, namespace: str) -> Tree:
 
 @pytest.fixture
 def send(pod: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
-    """What that pod sends."""
+    """Return what that pod sends."""
     return sender(pod, tmp_path, monkeypatch)
 
 
@@ -132,9 +132,9 @@ def test_who_proves_no_pod_of_this_cluster_is_not_heard(hearing: Installed, pod:
         "garbled": (f"{genuine[:-12]}AAAAAAAAAAAA", ""),
     }
     for name, (token, why) in by_name.items():
-        with pytest.raises(OSError, match=f"401 a report needs the token that its pod has for it: .*{why}") as told:
+        with pytest.raises(OSError, match=f"401 a report needs the token that its pod has for it: .*{why}") as raised:
             send(token, report_of_it)
-        assert told, name
+        assert raised, name
     send(genuine, report_of_it)
 
 

@@ -81,7 +81,7 @@ def test_who_monitors_counts_as_in_the_in_tree_quota(installed: Installed, names
 
 
 def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace: str, tenant: str) -> None:
-    """What was made of the template is there as long as the pod; a webhook that starts anew reads that."""
+    """Objects made of the template exist as long as the pod, and a webhook that starts again reads them."""
     assert installed.create(a_claim_template("gpus", 2).unplaced(), namespace).code == 0
     assert installed.create(claiming("holds", resourceClaimTemplateName="gpus"), namespace).code == 0
     installed.eventually(

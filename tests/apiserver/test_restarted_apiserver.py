@@ -1,4 +1,4 @@
-"""What a watch has missed while the API server was another one."""
+"""Changes that a watch missed while the API server was another one."""
 
 import asyncio
 from pathlib import Path
@@ -21,8 +21,8 @@ async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_misse
     """A new API server knows no events from before its start: it answers 410, and only a list tells deletions."""
     bare.kubectl("apply", "-f", str(CRD))
     bare.kubectl("create", "priorityclass", "doomed", "--value=7")
-    kept = "system-node-critical"
-    version = bare.kubectl("get", "priorityclass", kept, "-o", "json").json()["metadata"]["resourceVersion"]
+    existing = "system-node-critical"
+    version = bare.kubectl("get", "priorityclass", existing, "-o", "json").json()["metadata"]["resourceVersion"]
     async with over_a_line(bare, tmp_path) as (line, kubeconfig), watching(kubeconfig) as live:
         await asyncio.wait_for(live.wait_synced(), 120)
         before = live._classes.reflector._version
@@ -37,7 +37,7 @@ async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_misse
             # A certificate's Secret is watched from its bare version, which may be as old as the installation.
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(2):
-                    await CertificateObjects(direct).changed(CLASSES, kept, since=version, within=60)
+                    await CertificateObjects(direct).changed(CLASSES, existing, since=version, within=60)
         assert "doomed" in live.classes()
         await line.mend()
         await until(lambda: "doomed" not in live.classes() and not live.problems())

@@ -22,7 +22,7 @@ class Scaled(Gangs):
         return self.installed.cluster.kubectl(*command, check=False).stderr
 
     def autoscale(self, job: str, replicas: object) -> str:
-        """As a HorizontalPodAutoscaler does it: read the Scale, and write it with another number."""
+        """Read the Scale and write it with another number, as a HorizontalPodAutoscaler does."""
         place = f"/apis/kubeflow.org/v1/namespaces/{self.namespace}/pytorchjobs/{job}/scale"
         scale = self.installed.cluster.kubectl("get", "--raw", place).json()
         scale["spec"]["replicas"] = replicas
@@ -30,11 +30,11 @@ class Scaled(Gangs):
         return self.installed.cluster.kubectl(*command, input=json.dumps(scale), check=False).stderr
 
     def workers(self, job: str) -> int:
-        """How many the operator is to make now."""
+        """Return how many workers the operator is to make now."""
         found = self.installed.get(f"pytorchjob/{job}", self.namespace)
         return int(found["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"])
 
-    def told_on(self, name: str) -> set[str]:
+    def events_on(self, name: str) -> set[str]:
         """The events about an object."""
         events = self.installed.get("events", self.namespace)["items"]
         return {f"{each['reason']}: {each['message']}" for each in events if each["involvedObject"]["name"] == name}
@@ -53,7 +53,7 @@ def test_a_gang_that_is_scaled_up_books_the_difference_and_down_gives_it_back(ga
     assert gangs.scale("pytorchjob/first", 7) == ""
     gangs.shows("gpu-training 0/8 (+8 reserved)")
     for number in range(8):
-        assert gangs.pod(f"first-{number}", "first") == "", "the pods of what was let in are never refused"
+        assert gangs.pod(f"first-{number}", "first") == "", "the pods of what was admitted are never refused"
     gangs.shows("gpu-training 8/8")
     gangs.delete("pods", seconds=0)
     asked = gangs.installed.metric("gpu_tiers_reviews_total", operation="UPDATE")
@@ -75,7 +75,7 @@ def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> No
     assert gangs.workers("first") == 3
     gangs.shows("gpu-training 0/8 (+6 reserved)")
     gangs.installed.eventually(
-        lambda: any(each.startswith(f"OverQuota: {sentence}") for each in gangs.told_on("first")), "an event on it"
+        lambda: any(each.startswith(f"OverQuota: {sentence}") for each in gangs.events_on("first")), "an event on it"
     )
     gangs.delete("pytorchjob/second")
     gangs.shows("gpu-training 0/8 (+4 reserved)")
@@ -84,7 +84,7 @@ def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> No
 
 
 def autoscaler(job: str, least: int) -> Tree:
-    """It needs no metrics to bring a workload to its least."""
+    """Return an autoscaler that brings a workload to its minimum without any metrics."""
     target = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job}
     return {
         "apiVersion": "autoscaling/v2",
@@ -100,7 +100,7 @@ def test_a_horizontalpodautoscaler_reads_the_refusal_and_tries_again(gangs: Scal
     gangs.apply(autoscaler("first", 6))
     sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training free."
     gangs.installed.eventually(
-        lambda: any("FailedRescale" in each and sentence in each for each in gangs.told_on("its-autoscaler")),
+        lambda: any("FailedRescale" in each and sentence in each for each in gangs.events_on("its-autoscaler")),
         "its event",
     )
     gangs.delete("pytorchjob/second")
@@ -124,8 +124,8 @@ def test_of_two_scales_for_one_place_one_gets_it(gangs: Scaled) -> None:
         assert gangs.apply(pytorchjob(name, 1)) == ""
     with ThreadPoolExecutor() as people:
         for _ in range(5):
-            told = list(people.map(lambda name: gangs.scale(f"pytorchjob/{name}", 4), names))
-            assert sorted(each == "" for each in told) == [False, True], told
+            replies = list(people.map(lambda name: gangs.scale(f"pytorchjob/{name}", 4), names))
+            assert sorted(each == "" for each in replies) == [False, True], replies
             assert sorted(map(gangs.workers, names)) == [1, 4]
             gangs.shows("gpu-training 0/8 (+7 reserved)")
             for name in names:
@@ -148,7 +148,7 @@ def leaderworkerset(name: str, groups: int) -> Tree:
     }
 
 
-def test_groups_beyond_the_first_are_let_in_as_far_as_they_fit(gangs: Scaled) -> None:
+def test_groups_beyond_the_first_are_admitted_as_far_as_they_fit(gangs: Scaled) -> None:
     gangs.apply(pytorchjob("first", 4))
     assert gangs.apply(leaderworkerset("llm", 0)) == ""
     assert gangs.scale("leaderworkerset/llm", 1) == ""

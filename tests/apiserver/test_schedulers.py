@@ -56,7 +56,7 @@ def scheduling(installed: Installed) -> Iterator[Installed]:
 
 
 def active(webhook: Installed) -> bool:
-    """Whether the queue is filled in twice. A mutating policy knows a new kind some seconds after it is served: 503."""
+    """Return whether the queue is set. A mutating policy knows a new kind some seconds after it is served: 503."""
     answer = webhook.create(volcano_job(), "default", dry_run=True)
     return not answer.code and bool(json.loads(answer.stdout)["spec"]["queue"] == "training")
 
@@ -71,7 +71,7 @@ def volcano_job(name: str = "llm", **spec: object) -> Tree:
 
 
 def queue_of(webhook: Installed, namespace: str, **spec: object) -> str:
-    """In which queue a Volcano Job ends."""
+    """Return the queue in which a Volcano Job ends."""
     answer = webhook.create(volcano_job(**spec), namespace)
     assert not answer.code, answer.stderr
     return str(json.loads(answer.stdout)["spec"]["queue"])

@@ -60,7 +60,7 @@ SEEN = ("replicas", "active", "currentNumberScheduled")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_pod_is_orphaned_and_made_again(demoting: Installed, namespace: str, kind: str) -> None:
-    """As kustomize's commonLabels writes them: into the selector and into the template."""
+    """The label stands in the selector and in the template, as kustomize's commonLabels writes it."""
     api_version, spec = KINDS[kind]
     selector = {"matchLabels": THEIRS}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "work"}}
@@ -100,8 +100,8 @@ def eventually_has(webhook: Installed, namespace: str, kind: str, count: int) ->
     """Wait until a controller knows so many pods for its own; then there are no others."""
 
     def knows_them() -> bool:
-        told = status(webhook, namespace, kind)
-        return any(told.get(field) == count for field in SEEN)
+        reported = status(webhook, namespace, kind)
+        return any(reported.get(field) == count for field in SEEN)
 
     webhook.eventually(knows_them, f"{count} pods of the {kind}")
     there = {each["metadata"]["name"]: each["metadata"].get("ownerReferences", []) for each in pods(webhook, namespace)}
@@ -128,7 +128,7 @@ def written(labels: dict[str, str]) -> str:
 
 
 def test_a_label_of_a_running_pod_may_be_corrected_and_not_falsified(demoting: Installed, namespace: str) -> None:
-    """What a demoted pod asked for stays on it; what is charged follows from its class."""
+    """A demoted pod keeps the label with its request; its charge follows from its class."""
     for name in ("first", "second"):
         answer = demoting.create(gpu_pod(name, tier="gpu-training"), namespace)
     stored = json.loads(answer.stdout)

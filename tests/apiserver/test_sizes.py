@@ -26,7 +26,7 @@ def crowded(pod: Tree, containers: int) -> Tree:
 
 
 @pytest.mark.parametrize(
-    ("pod", "told"),
+    ("pod", "message"),
     [
         (swollen(gpu_pod("swollen", tier="gpu-training")), CEILING),
         (crowded(gpu_pod("crowded"), 600), CONTAINERS),
@@ -35,18 +35,18 @@ def crowded(pod: Tree, containers: int) -> Tree:
     ],
     ids=["six bytes for one", "containers", "as many as can be stored", "more than can be stored"],
 )
-def test_a_large_pod_is_denied_with_a_sentence(installed: Installed, namespace: str, pod: Tree, told: str) -> None:
+def test_a_large_pod_is_denied_with_a_sentence(installed: Installed, namespace: str, pod: Tree, message: str) -> None:
     installed.tenant("sizes", namespace, maxTier="gpu-serving")
     try:
         refused = installed.create(pod, namespace)
         assert "denied the request: " in refused.stderr
-        assert told in refused.stderr
+        assert message in refused.stderr
     finally:
         installed.api.delete("tenantquota/sizes")
 
 
 def megabytes(installed: Installed) -> int:
-    """What the webhook's process holds."""
+    """Return the memory of the webhook's process."""
     status = Path(f"/proc/{installed.process.popen.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
 

@@ -30,7 +30,7 @@ def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Re
 
 
 def warnings(result: Result) -> list[str]:
-    """As kubectl shows them, without its own: it misses its mark on what a test made otherwise."""
+    """Return the warnings that kubectl shows, without its own."""
     shown = [line.removeprefix("Warning: ") for line in result.stderr.splitlines() if line.startswith("Warning: ")]
     return [warning for warning in shown if "last-applied-configuration" not in warning]
 
@@ -55,8 +55,8 @@ def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: 
 def test_a_demotion_that_leads_nowhere_and_a_line_that_never_forms(
     installed: Installed, namespace: str, quota: str
 ) -> None:
-    told = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
-    (nowhere,) = warnings(told)
+    printed = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
+    (nowhere,) = warnings(printed)
     assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row is of a tier with an allowed one")
     rows = [{"tier": "gpu-training", "gpus": 6}]
     assert warnings(apply(installed, quota, namespace, onExceed="Demote", quotas=rows)) == []
@@ -102,7 +102,7 @@ def test_with_a_dead_webhook_a_quota_is_applied_all_the_same(installed: Installe
 
 
 def reviews(installed: Installed) -> float:
-    """How many reviews have been answered: nobody else asks for any in these tests."""
+    """Return how many reviews have been answered: nobody else asks for any in these tests."""
     return installed.metric("gpu_tiers_reviews_total", path="/validate")
 
 

@@ -1,4 +1,4 @@
-"""What a person who applies a workload gets from a real API server: a tier, a hook, or a sentence."""
+"""A workload that a person applies on a real API server gets a tier, a hook, or a sentence."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         installed.api.delete("tenantquota/gamma")
 
 
-def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Installed, namespace: str) -> None:
+def test_a_quota_lowered_below_its_use_stays_active_and_says_so(installed: Installed, namespace: str) -> None:
     def quota(gpus: str) -> None:
         rows = [{"tier": "gpu-batch", "gpus": gpus}]
         installed.tenant("lowered", namespace, allowedTiers=["gpu-batch", "gpu-serving"], quotas=rows)
@@ -109,7 +109,7 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         return str(status.get("used", {}).get("requests.nvidia.com/gpu"))
 
     def counted() -> bool:
-        """Its admission has a cache of quotas: a pod that it lets in before counts only after minutes."""
+        """Return whether its admission counts by now: its cache of quotas takes a pod in only after minutes."""
         tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, dry_run=True)
         return "exceeded quota: batch" in tried.stderr
 
@@ -133,7 +133,7 @@ CROWDED = {"training": "2", "serving": "0", "batch": "9", "interactive": "0"}
 
 
 def test_a_pod_that_is_refused_after_us_shows_as_reserved(installed: Installed, namespace: str) -> None:
-    """A ResourceQuota is asked after the webhooks: its GPUs stay promised until the promise expires."""
+    """A ResourceQuota is asked after the webhooks: its GPUs stay reserved until the reservation expires."""
     installed.tenant("promised", namespace, quotas=[{"gpus": "4"}])
     none = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
     installed.api.create({**none, "spec": {"hard": {"requests.nvidia.com/gpu": 0}}}, namespace)
@@ -239,8 +239,8 @@ def test_a_gang_that_is_labelled_in_one_template_runs_in_one_tier(installed: Ins
     specs = {"Master": {"replicas": 1, "template": template_of(master)}, "Worker": {"template": template_of(worker)}}
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
     answer = installed.create({**job, "spec": {"pytorchReplicaSpecs": specs}}, namespace)
-    told = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
-    assert f"{told}: it holds for all pods of this PyTorchJob" in answer.stderr
+    warning = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
+    assert f"{warning}: it holds for all pods of this PyTorchJob" in answer.stderr
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llm", "controller": True}
     owner["uid"] = installed.get("pytorchjob/llm", namespace)["metadata"]["uid"]
     for name, template in (("master", master), ("worker", worker)):

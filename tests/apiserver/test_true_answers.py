@@ -1,4 +1,4 @@
-"""What why-pending says in the minutes when somebody needs it: it follows from what is, and events are its evidence."""
+"""why-pending during an incident: its answer follows from cluster state, and events are only evidence."""
 
 import re
 
@@ -8,7 +8,7 @@ from localcluster.waiting import wait_until
 
 from .asking import running, why
 from .installed import Installed, gpu_job, gpu_pod
-from .queue import Line
+from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -23,23 +23,21 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
     (pod,) = (each["metadata"]["name"] for each in installed.get("pods", namespace)["items"])
     assert installed.create(gpu_pod("urgent", 4, tier="gpu-training", node=node), namespace).code == 0
     installed.eventually(lambda: running(installed, namespace, "urgent"), "what evicts it")
-    told: list[str] = []
+    answers: list[str] = []
 
     def backs_off() -> bool:
-        told[:] = [why(installed, namespace, "job/nightly")]
-        return "Its last pod was evicted." in told[0]
+        answers[:] = [why(installed, namespace, "job/nightly")]
+        return "Its last pod was evicted." in answers[0]
 
     installed.eventually(backs_off, "its back-off")
-    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", told[0])
+    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", answers[0])
     evicted = rf"Its last eviction: {namespace}/{pod} \(gpu-batch\) was evicted from {node} for {namespace}/urgent "
-    assert re.search(evicted + r".*\(told at \S+Z\)\.", told[0])
-    assert "no event tells of a refusal" not in told[0]
+    assert re.search(evicted + r".*\(reported at \S+Z\)\.", answers[0])
+    assert "no event tells of a refusal" not in answers[0]
 
 
-def test_of_each_evicted_pod_of_a_gang_is_told_who_took_its_gpus(
-    installed: Installed, namespace: str, node: str
-) -> None:
-    line = Line(installed, namespace, node)
+def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
+    line = QueueingTenant(installed, namespace, node)
     line.create(line.job("sweep", pods=4, tier="gpu-batch"))
     installed.eventually(lambda: len(line.running()) == 4, "a full node")
     pods = line.running()
@@ -58,9 +56,9 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
         "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
     )
     assert answer.code == 1, answer.stdout
-    told = why(installed, namespace, "job/train")
-    assert "None of its pods is pending: 1 of 1 run." in told
-    assert "refused" not in told
+    text = why(installed, namespace, "job/train")
+    assert "None of its pods is pending: 1 of 1 run." in text
+    assert "refused" not in text
 
 
 def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespace: str, node: str) -> None:
@@ -72,13 +70,13 @@ def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespa
         answer = installed.create(cron, namespace)
         assert answer.code == 0, answer.stderr
         installed.tenant(name, namespace, maxTier="gpu-batch")
-        told = ""
+        text = ""
 
         def is_refused() -> bool:
-            nonlocal told
-            told = why(installed, namespace, "cronjob/nightly")
-            return "refused" in told
+            nonlocal text
+            text = why(installed, namespace, "cronjob/nightly")
+            return "refused" in text
 
         wait_until(is_refused, 90, "its first run", pause=3)
-        assert "gpu-training is not for tenant" in told
-        assert "There is room" not in told
+        assert "gpu-training is not for tenant" in text
+        assert "There is room" not in text

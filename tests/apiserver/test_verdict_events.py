@@ -70,14 +70,14 @@ def test_five_refusals_are_one_event_on_the_jobset_and_one_on_the_tenantquota(
     assert f"gpu-tiers.dev/webhook  {no_room(tenant)}" in line
     assert events(installed, namespace, "Job", "ranker-node-0") == []
 
-    told = f"JobSet/ranker in {namespace}: {no_room(tenant)}"
+    message = f"JobSet/ranker in {namespace}: {no_room(tenant)}"
     installed.eventually(
         lambda: [each["count"] for each in events(installed, "default", "TenantQuota", tenant)] == [5], "the other"
     )
     described = installed.cluster.kubectl("describe", "tenantquota", tenant).stdout
-    assert told in described
+    assert message in described
     by_reason = installed.cluster.kubectl("get", "events", "--namespace=default", "--field-selector=reason=OverQuota")
-    assert told in by_reason.stdout
+    assert message in by_reason.stdout
 
 
 def test_a_refused_update_shows_on_the_workload_and_a_dry_run_nowhere(
@@ -96,7 +96,7 @@ def test_a_refused_update_shows_on_the_workload_and_a_dry_run_nowhere(
     installed.eventually(
         lambda: {each["reason"] for each in events(installed, namespace, "Job", "train")} == reasons, "its events"
     )
-    told = {each["reason"]: each for each in events(installed, namespace, "Job", "train")}
-    assert told["OverQuota"]["message"].startswith(sentence)
-    assert told["OverQuota"]["count"] == 1
-    assert told["GuessTooWeak"]["message"].startswith('[guess-too-weak] its name ("train") hints at training;')
+    message = {each["reason"]: each for each in events(installed, namespace, "Job", "train")}
+    assert message["OverQuota"]["message"].startswith(sentence)
+    assert message["OverQuota"]["count"] == 1
+    assert message["GuessTooWeak"]["message"].startswith('[guess-too-weak] its name ("train") hints at training;')

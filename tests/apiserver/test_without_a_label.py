@@ -1,4 +1,4 @@
-"""What workloads get on a real API server of which nobody said the tier: what they deserve, or a warning."""
+"""Workloads without a tier label on a real API server get the tier of their type, or a warning."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def applied(installed: Installed, file: Path, namespace: str) -> tuple[str, Tree]:
-    """What kubectl prints beside the name, and the spec of the pod that a controller makes of it."""
+    """Return kubectl's warnings, and the spec of the pod that a controller makes of the workload."""
     tree = yaml.safe_load(file.read_text())
     del tree["metadata"]["namespace"]
     answer = installed.create(tree, namespace)
@@ -40,18 +40,18 @@ def pods_of(installed: Installed, namespace: str) -> list[Tree]:
 def test_a_plain_workload_gets_the_tier_of_what_it_runs(
     installed: Installed, namespace: str, example: str, tier: str
 ) -> None:
-    told, spec = applied(installed, EXAMPLES / example, namespace)
-    assert ("[guess-at-top]" in told, spec["priorityClassName"]) == (tier == "gpu-training", tier)
-    assert told.count("Warning:") == (tier == "gpu-training"), "only the tier that evicts all others is warned about"
+    printed, spec = applied(installed, EXAMPLES / example, namespace)
+    assert ("[guess-at-top]" in printed, spec["priorityClassName"]) == (tier == "gpu-training", tier)
+    assert printed.count("Warning:") == (tier == "gpu-training"), "only the tier that evicts all others is warned about"
     assert ("lifecycle" in spec["containers"][0]) == (tier == "gpu-training"), "only what trains saves"
 
 
 def test_what_nothing_tells_gets_the_default_and_the_label_that_settles_it(
     installed: Installed, namespace: str
 ) -> None:
-    told, spec = applied(installed, EXAMPLES / "warnings" / "type-unknown.yaml", namespace)
+    printed, spec = applied(installed, EXAMPLES / "warnings" / "type-unknown.yaml", namespace)
     assert spec["priorityClassName"] == "gpu-interactive"
-    assert told.strip() == (
+    assert printed.strip() == (
         "Warning: [type-unknown] unknown type gets gpu-interactive; label it gpu-tiers.dev/tier: gpu-training, "
         "gpu-serving or gpu-batch"
     )
@@ -67,8 +67,8 @@ def a_gpu_container(**more: object) -> Tree:
 def test_an_mpijob_proves_only_that_it_is_mpi(installed: Installed, namespace: str) -> None:
     specs = {"Worker": {"replicas": 1, "template": {"spec": {"containers": [a_gpu_container(command=MATMUL)]}}}}
     job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "matmul"}}
-    told = installed.create(job | {"spec": {"mpiReplicaSpecs": specs}}, namespace).stderr
+    printed = installed.create(job | {"spec": {"mpiReplicaSpecs": specs}}, namespace).stderr
     assert (
         "Warning: [guess-at-top] top tier by the usual use of its kind, MPIJob/matmul; if wrong, label it "
-        "gpu-tiers.dev/tier" in told
+        "gpu-tiers.dev/tier" in printed
     )

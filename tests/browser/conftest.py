@@ -42,11 +42,11 @@ def chromium() -> str:
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The source of axe-core, of npm's registry; kept in the cache."""
-    kept = cache_folder() / f"{AXE}.js"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(_fetched(kept.parent))
-    return kept.read_text()
+    cached = cache_folder() / f"{AXE}.js"
+    if not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        cached.write_text(_fetched(cached.parent))
+    return cached.read_text()
 
 
 def _fetched(folder: Path) -> str:
@@ -80,8 +80,8 @@ def look(chromium: str, axe: str, tmp_path: Path) -> Look:
         command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", file.as_uri()]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
         assert "TOLD" in shown, shown[-2000:]
-        told: list[Any] = json.loads(_unescaped(shown.partition("TOLD")[2].partition("DLOT")[0]))
-        return told
+        findings: list[Any] = json.loads(_unescaped(shown.partition("TOLD")[2].partition("DLOT")[0]))
+        return findings
 
     return found
 

@@ -1,4 +1,4 @@
-"""What all builders are: a value that holds an object's tree, of which each call makes a new one."""
+"""The base of all builders: a value that holds an object's tree, of which each call makes a new one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,22 +35,22 @@ class Built:
         return self.having("metadata.annotations", annotations)
 
     def of_tier(self, tier: str) -> Self:
-        """With the tier label."""
+        """Return a copy with the tier label."""
         return self.labelled({TIER_LABEL: tier})
 
     def of_class(self, name: str) -> Self:
         return self.having("spec.priorityClassName", name)
 
     def owned_by(self, owner: "Built") -> Self:
-        """With a controller; a pod's owner is what made it."""
+        """Return a copy with a controller; a pod's owner is what made it."""
         return self.having("metadata.ownerReferences", [owner.reference()])
 
     def reference(self) -> Tree:
         """The owner reference by which what it controls names it."""
         metadata = self.tree["metadata"]
         kind = {"apiVersion": self.tree["apiVersion"], "kind": self.tree["kind"]}
-        whom = {"name": metadata["name"], "uid": metadata["uid"]}
-        return {**kind, **whom, "controller": True, "blockOwnerDeletion": True}
+        identity = {"name": metadata["name"], "uid": metadata["uid"]}
+        return {**kind, **identity, "controller": True, "blockOwnerDeletion": True}
 
     def having(self, path: str, value: object) -> Self:
         """With a value at a dotted path; maps and lists there are added to. A number in the path is a list's place."""

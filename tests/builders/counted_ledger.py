@@ -17,11 +17,11 @@ from webhook.policy.quota.charges import Shortfall, StrandedGang
 from webhook.policy.values.tenants import Tenant, Usage
 
 RESERVATION_SECONDS = 60.0
-"""After so long this leader takes a promise for void; a real one asks the API server first."""
+"""After so long this leader takes a reservation for void; a real one asks the API server first."""
 
 
 class CountedLedger(Accounts):
-    """`tenant_name` tells whose a namespace is now; a promise lapses by its age alone."""
+    """`tenant_name` returns the tenant of a namespace now; a reservation lapses by its age alone."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class CountedLedger(Accounts):
         self._view = PodView(lambda _: None, clock)
         self._tenants: dict[str, Tenant] = {}
         self._seen: dict[str, dict[EntryKey, float]] = {}
-        self.workloads = ToldOfWorkloads(self._view.workloads, self._count_all)
+        self.workloads = CountedWorkloads(self._view.workloads, self._count_all)
 
     def usage(self, tenant: Tenant, without: tuple[str, ...] = ()) -> dict[object, Decimal]:  # type: ignore[override]
         self._count(tenant)
@@ -86,7 +86,7 @@ class CountedLedger(Accounts):
             self._count(tenant)
 
     def _count(self, tenant: Tenant) -> None:
-        """Bring an account in line with what was seen, as a leader does, and note how old its promises are."""
+        """Bring an account in line with what was seen, as a leader does, and note how old its reservations are."""
         self._tenants[tenant.name] = tenant
         self._view.drop_overdue()
         version = self.store.newest(tenant.name)
@@ -106,7 +106,7 @@ class CountedLedger(Accounts):
             self.store.set(tenant, account)
 
 
-class ToldOfWorkloads:
+class CountedWorkloads:
     """A view of workloads, after each change of which the accounts are counted."""
 
     def __init__(self, view: WorkloadView, counted: Callable[[], None]) -> None:

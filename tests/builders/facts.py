@@ -1,4 +1,4 @@
-"""What a cluster says of a pod, and what is decided from it: the calls that most tests of decisions make."""
+"""Facts of a cluster about a pod and the decisions that follow: the calls of most tests of decisions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def some_facts(
     labels: Mapping[str, str] | None = None,
     classes: Iterable[PriorityClass] = (),
 ) -> Facts:
-    """What a cluster says: owners (the nearest first), the tenant, the tier of the pod's group, namespace labels."""
+    """Return facts of a cluster: owners (the nearest first), the tenant, the tier of the group, namespace labels."""
     policy = policy or a_policy()
     tier = policy.tiers.get(group or "")
     name = active_class(tier, adoption=policy.adoption) if tier else group or ""
@@ -55,7 +55,7 @@ def some_facts(
 def a_tier_request(
     pod: PodBuilder, *owners: WorkloadBuilder, policy: TierPolicy | None = None, **facts: Any
 ) -> TierRequest:
-    """What a pod asks for, under those facts."""
+    """Return the request of a pod under those facts."""
     policy = policy or a_policy()
     seen = pod.view()
     holds = demand_of(seen, (), policy) > 0
@@ -76,12 +76,12 @@ def hook_decided(
     devices: Iterable[Devices] = (),
     **checkpoint: Any,
 ) -> HookDecision:
-    """What is decided of the hook of a pod of a type, under a policy's checkpoint section, or Refused."""
+    """Return the decision on the hook of a pod of a type under a policy's checkpoint section, or Refused."""
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
     known = structs.replace(some_facts(*owners, policy=policy), devices=tuple(devices))
     return plan_hook(pod.view(), type_, known, policy, tier)
 
 
 def type_of(workload: WorkloadBuilder) -> Evidence | None:
-    """What a whole workload is."""
+    """Return the type of a whole workload."""
     return classify_workload(workload.view(), a_policy())

@@ -53,36 +53,36 @@ class PodBuilder(Built):
     """A pod, or with `.template()` a workload's pod template."""
 
     def asking(self, gpus: object = 1, *, resource: str = GPU, name: str = "main", **more: object) -> Self:
-        """With one more app container that asks for so many of a resource."""
+        """Return a pod with one more app container that asks for so many of a resource."""
         return self.having("spec.containers", [_container(name, resource, gpus, more)])
 
     def with_init(self, gpus: object = 1, *, resource: str = GPU, name: str = "init", **more: object) -> Self:
-        """With one more init container."""
+        """Return a pod with one more init container."""
         return self.having("spec.initContainers", [_container(name, resource, gpus, more)])
 
     def with_sidecar(self, gpus: object = 1, *, name: str = "sidecar") -> Self:
-        """With one more init container that keeps running (KEP-753)."""
+        """Return a pod with one more init container that keeps running (KEP-753)."""
         return self.with_init(gpus, name=name, restartPolicy="Always")
 
     def running(self, *command: str, image: str = IMAGE, name: str = "main", **more: object) -> Self:
-        """With one more app container that asks for nothing."""
+        """Return a pod with one more app container that asks for nothing."""
         return self.having("spec.containers", [{"name": name, "image": image, "command": list(command), **more}])
 
     def in_group(self, name: str) -> Self:
         return self.having("spec.schedulingGroup", {"podGroupName": name})
 
     def template(self) -> Tree:
-        """What a workload carries of it."""
+        """Return the template that a workload carries for this pod."""
         metadata = {key: value for key, value in self.json()["metadata"].items() if key in ("labels", "annotations")}
         return {"metadata": metadata, "spec": self.json()["spec"]}
 
     def view(self) -> Pod:
-        """What the policy reads of it, with the requests that the API server takes from the limits."""
+        """Return the pod as the policy reads it, with requests that the API server takes from the limits."""
         tree = self.json()
         return view({**tree, "spec": _in_containers(tree["spec"], _requesting)}, Pod)
 
     def sent(self) -> Tree:
-        """As webhooks see it at CREATE: with the API server's defaults, and what ServiceAccount and Priority fill in.
+        """Return the pod as webhooks see it at CREATE: with the API server's defaults, a ServiceAccount and a priority.
 
         What is written stays. The uid comes later, and so does the name of a pod that a controller makes.
         """
@@ -120,7 +120,7 @@ def _defaulted(container: Tree) -> Tree:
 
 
 def _requesting(container: Tree) -> Tree:
-    """With requests for what has limits alone."""
+    """Return the container with requests for what has limits alone."""
     resources = container.get("resources")
     if not isinstance(resources, dict) or "limits" not in resources:
         return container

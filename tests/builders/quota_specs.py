@@ -36,7 +36,7 @@ ACCEPTED: list[Tree] = [
 _TIER = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _AMOUNT = 'must be a quantity of 0 or more, such as 6 or "0.5"'
 _NO_INTEGER = "spec.quotas[0].gpus: 9.223372036854776e+18 should be a whole number, or text in quotes"
-_NOT_HELD = "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out"
+_NOT_QUEUED = "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out"
 _TWO_ROWS = "two rows are for the same tier and resourceFlavor: keep one"
 
 REFUSED: list[tuple[Tree, str, str]] = [
@@ -142,8 +142,8 @@ REFUSED: list[tuple[Tree, str, str]] = [
         "quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
         "spec: quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run",
     ),
-    ({"holdOrder": "Strict"}, _NOT_HELD, f"spec: {_NOT_HELD}"),
-    ({"onExceed": "Warn", "reserveSeconds": 0}, _NOT_HELD, f"spec: {_NOT_HELD}"),
+    ({"holdOrder": "Strict"}, _NOT_QUEUED, f"spec: {_NOT_QUEUED}"),
+    ({"onExceed": "Warn", "reserveSeconds": 0}, _NOT_QUEUED, f"spec: {_NOT_QUEUED}"),
     (
         {"onExceed": "Hold", "holdOrder": "BestEffort", "reserveSeconds": 60},
         "reserveSeconds: holdOrder BestEffort reserves nothing; leave one of them out",

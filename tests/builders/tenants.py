@@ -11,7 +11,7 @@ class TenantBuilder(Built):
     """A TenantQuota."""
 
     def allowing(self, gpus: object, *, tier: str | None = None, flavor: str | None = None) -> Self:
-        """With one more row of its quotas."""
+        """Return a tenant with one more row of its quotas."""
         row = {"gpus": gpus, "tier": tier, "resourceFlavor": flavor}
         return self.having("spec.quotas", [{key: value for key, value in row.items() if value is not None}])
 

@@ -1,4 +1,4 @@
-"""What a person reads of values, for tests that compare sentences."""
+"""The wording of values, for tests that compare sentences."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def sentence(phrase: Phrase) -> str:
 
 def told(problem: Exception) -> str:
     """Return the sentence of an exception, without the id of a refusal."""
-    return without_id(sentences.told(problem))
+    return without_id(sentences.problem_text(problem))
 
 
 def words(phrases: Iterable[Phrase]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class Answer:
         return result
 
 
-class World:
+class FakeApi:
     """An API server with our webhooks behind it, and the objects that are there.
 
     What is sent is a builder, whose pod gets the defaults, or a tree, which is sent as it is.

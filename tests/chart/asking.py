@@ -40,13 +40,13 @@ def wait_until_gpu_pods_are(cluster: Cluster, *, refused: bool, manifest: Manife
 
 @contextmanager
 def forgiven(cluster: Cluster, entry: str) -> Iterator[Callable[[], int]]:
-    """How many calls of this entry failed and were ignored since the block began."""
+    """Yield how many calls of this entry failed and were ignored since the block began."""
     before = _forgiven(cluster, entry)
     yield lambda: _forgiven(cluster, entry) - before
 
 
 def condition_errors(cluster: Cluster) -> int:
-    """How often a matchCondition could not be evaluated, since the API server started."""
+    """Return how often a matchCondition could not be evaluated since the API server started."""
     return _sum(cluster, r"apiserver_admission_match_condition_evaluation_errors_total\{.*\} (\d+)")
 
 

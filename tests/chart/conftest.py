@@ -53,7 +53,7 @@ def render(template: Callable[[Manifest], Answer]) -> Render:
 
 @pytest.fixture(scope="session")
 def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
-    """What helm says when it refuses these values."""
+    """Return helm's error for these values."""
 
     def run(**values: object) -> str:
         answer = template(values)
@@ -85,7 +85,7 @@ def helm_4() -> str:
 
 @contextmanager
 def wiped(release: Release) -> Iterator[Release]:
-    """Nothing of it is left afterwards."""
+    """Remove the release without a trace."""
     try:
         yield release
     finally:

@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What helm said."""
+    """An answer of helm."""
 
     code: int
     stdout: str
@@ -69,8 +69,8 @@ def _run(command: list[str], values: str, home: Path, kubeconfig: Path | None) -
 
 
 def _program() -> str:
-    beside = Path(sys.executable).parent / "helm"
-    found = str(beside) if beside.exists() else shutil.which("helm")
+    bundled = Path(sys.executable).parent / "helm"
+    found = str(bundled) if bundled.exists() else shutil.which("helm")
     assert found, "helm is missing: install the project with its dev dependencies"
     return found
 

@@ -43,7 +43,7 @@ class Release:
         return self._run(command, NAME, f"--namespace={NAME}", *arguments, values=values or None)
 
     def uninstall(self) -> Answer:
-        """Without the Job at its end, for no node runs that."""
+        """Uninstall without the Job at its end, because no node runs that."""
         arguments = ("uninstall", NAME, f"--namespace={NAME}", "--no-hooks")
         return self._done(self._run(*arguments))
 

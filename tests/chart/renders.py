@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localcluster.binaries import cache_folder
 
-KEPT_SECONDS = 24 * 3600
+LIFETIME_SECONDS = 24 * 3600
 
 
 def place(chart: Path, command: Sequence[str], values: str) -> Path:
@@ -29,7 +29,7 @@ def place(chart: Path, command: Sequence[str], values: str) -> Path:
 
 
 def read(file: Path) -> dict[str, object] | None:
-    """What was remembered; None where nothing was."""
+    """Return what was stored in a file, or None."""
     try:
         found: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -50,5 +50,5 @@ def _digest(parts: Sequence[bytes]) -> str:
 
 def _drop_old(folder: Path) -> None:
     for each in folder.glob("*"):
-        if time.time() - each.stat().st_mtime > KEPT_SECONDS:
+        if time.time() - each.stat().st_mtime > LIFETIME_SECONDS:
             shutil.rmtree(each, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a catalogue shows of the chart."""
+"""The entry of the chart in a catalogue."""
 
 import re
 
@@ -10,13 +10,13 @@ ABOUT = yaml.safe_load((CHART / "Chart.yaml").read_text())
 CRD = yaml.safe_load((CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml").read_text())
 
 
-def test_the_crd_is_told_as_it_is_with_an_example_that_has_its_fields() -> None:
-    (told,) = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
+def test_the_crd_is_shown_with_an_example_that_has_its_fields() -> None:
+    (crd,) = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
     (version,) = CRD["spec"]["versions"]
-    assert (told["kind"], told["name"]) == (CRD["spec"]["names"]["kind"], CRD["metadata"]["name"])
-    assert told["version"] == version["name"]
+    assert (crd["kind"], crd["name"]) == (CRD["spec"]["names"]["kind"], CRD["metadata"]["name"])
+    assert crd["version"] == version["name"]
     (example,) = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
-    assert example["kind"] == told["kind"]
+    assert example["kind"] == crd["kind"]
     assert set(example["spec"]) <= set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
 
 

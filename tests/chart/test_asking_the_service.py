@@ -1,4 +1,4 @@
-"""What `helm test` asks of the Service: it waits for what a new installation takes a moment to have."""
+"""The checks of `helm test` on the Service: they wait for what a new installation takes a moment to have."""
 
 import http.client
 import io

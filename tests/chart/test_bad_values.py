@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 
 def leaves(schema: Manifest, above: Path = ()) -> Iterator[tuple[Path, Manifest]]:
-    """Each value with its schema; sections are walked through, and what the policy takes too."""
+    """Yield each value with its schema; sections are walked through, and what the policy takes too."""
     for name, each in schema["properties"].items():
         if "properties" in each:
             yield from leaves(each, (*above, name))
@@ -96,7 +96,7 @@ def test_every_value_that_is_needed_is_named_when_it_is_null_with_an_example(ref
     assert "--reset-then-reuse-values" in said
 
 
-def test_a_section_that_is_null_is_told_by_what_it_lacks(refuse: Refuse) -> None:
+def test_a_section_that_is_null_is_reported_by_what_it_lacks(refuse: Refuse) -> None:
     top = [path for path in SECTIONS if len(path) == 1 and any(need[0] == path[0] for need in NEEDED)]
     assert len(top) > 10
     said = refuse(**values_of(dict.fromkeys(top)))
@@ -164,12 +164,12 @@ def test_helm_4_names_the_same_values_and_places(helm_4: str, home: Folder) -> N
 def holding(maps: dict[str, Manifest]) -> Manifest:
     """Values with these maps at their places; the one in a list gets the fields that its neighbours need."""
     values: Manifest = {}
-    for place, held in maps.items():
+    for place, entries in maps.items():
         *above, last = place.split(".")
         section: Any = values
         for name in above:
             section = section[0] if name == "0" else section.setdefault(name, [A_KIND] if name == "kinds" else {})
-        section[last] = held
+        section[last] = entries
     return values
 
 
@@ -262,7 +262,7 @@ def test_values_that_contradict_one_another_are_named(refuse: Refuse, values: Ma
     assert "nothing was applied" in said
 
 
-def test_a_removed_tier_is_told_of_wherever_it_is_named_at_once(refuse: Refuse) -> None:
+def test_a_removed_tier_is_reported_wherever_it_is_named_at_once(refuse: Refuse) -> None:
     """In the policy and in the tenants, so that nobody corrects the one to be told of the other."""
     tiers = [{"name": "prod", "value": 1000}, {"name": "research", "value": 500}]
     policy = {"tiers": tiers, "defaultTier": "gone", "workloadTypes": {"training": "gone"}}
@@ -291,7 +291,7 @@ def test_every_argument_that_the_chart_sets_is_refused_in_extra_args(render: Ren
         assert f"extraArgs[{index}]: the chart sets {argument.partition('=')[0]} itself; " in said
 
 
-def test_all_that_does_not_fit_together_is_told_at_once(refuse: Refuse) -> None:
+def test_all_that_does_not_fit_together_is_reported_at_once(refuse: Refuse) -> None:
     said = refuse(**(CONTRADICTIONS[0][0] | CONTRADICTIONS[1][0] | CONTRADICTIONS[-1][0]))
     for _, reason in (CONTRADICTIONS[0], CONTRADICTIONS[1], CONTRADICTIONS[-1]):
         assert reason in said

@@ -1,4 +1,4 @@
-"""The ceiling of priority classes, held by the API server alone: the webhook is dead, and tests write in its place."""
+"""The ceiling of priority classes, enforced by the API server alone: the webhook is dead, and tests write for it."""
 
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -139,7 +139,7 @@ def test_the_sentence_names_class_ceiling_and_tenant_for_pods_with_gpus_too(enfo
         assert said_of(enforced.cluster, research, manifest).endswith(f"denied request: {sentence}")
 
 
-def test_what_is_let_in(enforced: Release, research: str) -> None:
+def test_what_is_admitted(enforced: Release, research: str) -> None:
     write(enforced.cluster, [a_tenant(namespace=research, **BATCH)], PriorityClass("house", 700, global_default=True))
     for manifest in (pod(), pod(priorityClassName="house")):
         assert refused_by(enforced.cluster, research, manifest) == ""

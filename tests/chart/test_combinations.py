@@ -110,6 +110,6 @@ def test_helm_4_renders_the_same(helm_4: str, home: Path, rendered: dict[str, st
 
 
 def objects(text: str) -> list[Manifest]:
-    """What is rendered, in an order of its own: Helm 4 sorts otherwise."""
+    """Return the rendered objects in a stable order, because Helm 4 sorts in another one."""
     found = Chart(each for each in yaml.load_all(text, yaml.CSafeLoader) if each)
     return sorted(found, key=lambda each: (each["kind"], each["metadata"]["name"]))

@@ -8,7 +8,7 @@ import pytest
 from localcluster import Cluster
 from localcluster.crds import delete_crd
 from tests.docs.markdown import page
-from tests.docs.shell import beside_the_project, lines, run_as_printed
+from tests.docs.shell import lines, linked_project, run_as_printed
 
 from .conftest import wiped
 from .helm import CHART, Manifest
@@ -44,10 +44,10 @@ def test_an_upgrade_whose_file_has_lost_the_tenants_is_refused_and_lists_them(tw
 
 
 def test_what_the_refusal_says_keeps_them_or_deletes_them(two: Release) -> None:
-    kept = two.run("upgrade", str(CHART), "--reset-then-reuse-values", mode="Warn")
-    assert not kept.code, kept.stderr
+    upgraded = two.run("upgrade", str(CHART), "--reset-then-reuse-values", mode="Warn")
+    assert not upgraded.code, upgraded.stderr
     assert two.names("tenantquota") == ["alpha", "beta", "by-hand"]
-    assert "deletes" not in kept.stdout
+    assert "deletes" not in upgraded.stdout
     gone = two.run("upgrade", str(CHART), "--set-json", "tenants=[]", webhook={"url": DEAD})
     assert not gone.code, gone.stderr
     assert two.names("tenantquota") == ["by-hand"]
@@ -57,14 +57,14 @@ def test_what_the_refusal_says_keeps_them_or_deletes_them(two: Release) -> None:
 
 def test_a_list_without_one_of_them_deletes_that_one_and_a_dry_run_says_so_before(two: Release) -> None:
     before = two.run("upgrade", str(CHART), "--dry-run=server", tenants=[ALPHA], webhook={"url": DEAD})
-    told = "deletes 1 TenantQuota, which is no `tenants` any more: beta"
-    assert told in before.stdout
+    sentence = "deletes 1 TenantQuota, which is no `tenants` any more: beta"
+    assert sentence in before.stdout
     assert "beta" in two.names("tenantquota")
-    assert told in two.upgrade(tenants=[ALPHA]).stdout
+    assert sentence in two.upgrade(tenants=[ALPHA]).stdout
     assert two.names("tenantquota") == ["alpha", "by-hand"]
 
 
-def test_what_helm_would_keep_or_has_from_another_value_is_not_told_of(release: Release) -> None:
+def test_what_helm_would_keep_or_has_from_another_value_is_not_reported(release: Release) -> None:
     release.install(tenants=[ALPHA], extraObjects=[OTHER_OBJECT])
     release.cluster.api.annotate("tenantquota/alpha", {"helm.sh/resource-policy": "keep"})
     assert "deletes" not in release.upgrade(extraObjects=[OTHER_OBJECT]).stdout
@@ -75,7 +75,7 @@ def test_backup_and_restore_as_printed(two: Release, tmp_path: Path) -> None:
     """All that is lost: the release, the CRD, and with it every TenantQuota."""
     blocks = [block for block in page("docs/operations.md").blocks() if "Backup" in block.headings]
     backup, restore = map(lines, blocks)
-    run_as_printed(backup, two.cluster, folder=beside_the_project(tmp_path))
+    run_as_printed(backup, two.cluster, folder=linked_project(tmp_path))
     two.uninstall()
     delete_crd(two.cluster, CRD)
     run_as_printed(restore, two.cluster, folder=tmp_path)

@@ -26,7 +26,7 @@ ALL_ON: Manifest = {
 
 
 def values_in(schema: Manifest, above: ValuePath = ()) -> Iterator[tuple[ValuePath, Manifest]]:
-    """Each value with its schema; the whole policy is one."""
+    """Yield each value with its schema; the whole policy is one."""
     for name, each in schema["properties"].items():
         if "properties" in each and name != "policy":
             yield from values_in(each, (*above, name))
@@ -39,7 +39,7 @@ EXAMPLES = {path: schema["examples"][0] for path, schema in VALUES.items() if "e
 
 
 def every_example() -> Manifest:
-    """All of them together, with what they are for turned on."""
+    """Return the examples together, with what they are for turned on."""
     return merged(values_of({path: each for path, each in EXAMPLES.items() if path not in ALONE}), ALL_ON)
 
 
@@ -70,8 +70,8 @@ def test_the_chart_takes_every_example_together(render: Render, helm_4: str, hom
 
 def test_an_example_is_what_the_chart_writes(render: Render) -> None:
     text = json.dumps(render(**every_example()), default=str)
-    apart = {path: merged(values_of({path: EXAMPLES[path]}), needs) for path, needs in ALONE.items()}
-    alone = {path: json.dumps(render(**values), default=str) for path, values in apart.items()}
+    separate = {path: merged(values_of({path: EXAMPLES[path]}), needs) for path, needs in ALONE.items()}
+    alone = {path: json.dumps(render(**values), default=str) for path, values in separate.items()}
     for path, example in EXAMPLES.items():
         if path not in UNSEEN:
             written = alone.get(path, text)
@@ -84,7 +84,7 @@ UNSEEN = {("global", "imageRegistry"), ("image", "tag")}
 
 
 def words(example: object) -> Iterator[str]:
-    """Its texts and numbers."""
+    """Yield its texts and numbers."""
     if isinstance(example, dict):
         for key, value in example.items():
             yield key

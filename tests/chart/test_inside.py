@@ -1,4 +1,4 @@
-"""What the chart runs inside the cluster, as far as an API server judges it: fields, rights, pod security."""
+"""Objects that the chart runs inside the cluster, as an API server judges them: fields, rights, pod security."""
 
 from collections.abc import Iterator
 from pathlib import Path

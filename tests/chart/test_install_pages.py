@@ -70,7 +70,7 @@ def after(option: str, words: list[str]) -> list[str]:
 
 
 def test_argo_cd_gets_the_crd_once(home: Path) -> None:
-    """It renders with --include-crds."""
+    """Argo CD renders with --include-crds."""
     values = {"crds": {"enabled": False}}
     answer = helm("template", "gpu-tiers", str(CHART), "--include-crds", home=home, values=values)
     chart = Chart(each for each in yaml.load_all(answer.stdout, yaml.CSafeLoader) if each)

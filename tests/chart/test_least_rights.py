@@ -37,7 +37,7 @@ TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 WORKLOAD = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
 QUEUED = f"{WORKLOAD.plural}.{WORKLOAD.group}"
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND, OWN, HELD = "gpu-tiers-own-configurations", "gpu-tiers-own-account", "gpu-tiers-queued-status"
+BOUND, OWN, STATUS = "gpu-tiers-own-configurations", "gpu-tiers-own-account", "gpu-tiers-queued-status"
 """What bounds the rights to patch its configurations, pods, and their status."""
 ALPHA: Manifest = {
     "name": "alpha",
@@ -50,7 +50,7 @@ ALPHA: Manifest = {
 
 @dataclass(frozen=True)
 class Webhook:
-    """Where it answers, and the file of the CA that its certificate is from."""
+    """The address of a webhook, and the file of the CA that signed its certificate."""
 
     port: int
     metrics_port: int
@@ -61,7 +61,7 @@ class Webhook:
 
     @property
     def values(self) -> Manifest:
-        """What the chart is told of it."""
+        """Return the chart's values for this webhook."""
         return {"url": f"https://127.0.0.1:{self.port}/{'0' * 32}"}
 
 
@@ -96,8 +96,8 @@ def webhook(
         f"validatingadmissionpolicybinding/{BOUND}",
         f"validatingadmissionpolicy/{OWN}",
         f"validatingadmissionpolicybinding/{OWN}",
-        f"validatingadmissionpolicy/{HELD}",
-        f"validatingadmissionpolicybinding/{HELD}",
+        f"validatingadmissionpolicy/{STATUS}",
+        f"validatingadmissionpolicybinding/{STATUS}",
     )
     release.cluster.api.delete(
         "serviceaccount/gpu-tiers", "role/gpu-tiers", "rolebinding/gpu-tiers", namespace="gpu-tiers"
@@ -199,7 +199,7 @@ def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release:
 
 @pytest.mark.usefixtures("webhook")
 def test_they_are_enough_where_nobody_has_made_the_lease(release: Release) -> None:
-    """As under Argo CD, whose settings leave Leases out."""
+    """Argo CD's settings leave Leases out."""
     release.cluster.api.delete("lease/gpu-tiers", namespace="gpu-tiers")
     wait_until(lambda: release.cluster.api.has("lease/gpu-tiers", "gpu-tiers"), 60, "a new Lease")
 
@@ -227,8 +227,8 @@ def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespac
     eight = pod(main={"resources": {"limits": {"nvidia.com/gpu": "8"}}}, labels=TRAINING)
     assert release.cluster.api.create(eight, namespace, check=False).code
     of_alpha = {"fieldSelector": "involvedObject.name=alpha"}
-    told = lambda: bool(release.cluster.api.get("events", "default", **of_alpha)["items"])  # noqa: E731
-    wait_until(told, 240, f"an event, not in {webhook.log}")
+    published = lambda: bool(release.cluster.api.get("events", "default", **of_alpha)["items"])  # noqa: E731
+    wait_until(published, 240, f"an event, not in {webhook.log}")
     for verb in ("create", "patch", "list", "watch"):
         release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}")
     for verb in ("get", "delete"):
@@ -239,19 +239,21 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
     file = webhook.log.parent / "policy.yaml"
     good = file.read_text()
 
-    def told() -> dict[str, str]:
+    def published() -> dict[str, str]:
         return release.get("configmap", "gpu-tiers-active").get("data") or {}
 
-    wait_until(lambda: told().get("in-force.yaml") == good, 60, "the active policy")
+    wait_until(lambda: published().get("in-force.yaml") == good, 60, "the active policy")
     file.write_text(f"{good}\nteirs: []\n")
     try:
-        wait_until(lambda: told()["problem"] == "teirs: there is no such field; did you mean tiers?", 60, "the problem")
+        wait_until(
+            lambda: published()["problem"] == "teirs: there is no such field; did you mean tiers?", 60, "the problem"
+        )
         described = ("describe", "configmap", "gpu-tiers", "--namespace=gpu-tiers")
         said = lambda: release.cluster.kubectl(*described).stdout  # noqa: E731
         wait_until(lambda: "PolicyNotTaken" in said() and "teirs: there is no such field" in said(), 60, "the event")
     finally:
         file.write_text(good)
-    wait_until(lambda: not told()["problem"], 60, "its end")
+    wait_until(lambda: not published()["problem"], 60, "its end")
     for verb in ("patch", "update", "delete"):
         own = ("auth", "can-i", verb, "configmaps/gpu-tiers", "--namespace=gpu-tiers", f"--as={ACCOUNT}")
         assert release.cluster.kubectl(*own, check=False).code, "the policy file itself is not its to write"
@@ -261,12 +263,12 @@ def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release
 def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, render: Render) -> None:
     api = release.cluster.api
     api.patch("tenantquota/alpha", {"spec": {"backstop": "ResourceQuota"}})
-    told = "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
+    published = "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
 
     def events() -> str:
         return json.dumps(api.get("events", "default", fieldSelector="reason=BackstopNotRendered")["items"])
 
-    wait_until(lambda: told in events(), 30, "the event")
+    wait_until(lambda: published in events(), 30, "the event")
 
     allowed = [each for each in render(policy=FLAVORS, backstop={"enabled": True}) if is_of_its_rights(each)]
     api.apply(*allowed)
@@ -336,7 +338,7 @@ GATES = [{"name": GATE}, {"name": "example.com/other"}]
 
 @pytest.fixture
 def asleep(webhook: Webhook) -> Iterator[None]:
-    """It leads, and would open the gates of pods that nobody holds."""
+    """Pause the webhook, which leads and would open the gates of pods that are not queued."""
     webhook.process.send_signal(signal.SIGSTOP)
     yield
     webhook.process.send_signal(signal.SIGCONT)
@@ -368,8 +370,8 @@ def test_it_may_open_its_own_gate_and_change_nothing_else(release: Release) -> N
 
 
 def is_of_its_rights(tree: Manifest) -> bool:
-    """Those of the uninstall's Job are not the webhook's."""
-    return (tree["kind"] in RIGHTS and "open-gates" not in named(tree)) or named(tree) in (BOUND, OWN, HELD)
+    """Return whether an object carries rights of the webhook; those of the uninstall's Job are others."""
+    return (tree["kind"] in RIGHTS and "open-gates" not in named(tree)) or named(tree) in (BOUND, OWN, STATUS)
 
 
 TAKEN_FOR_ENDED: dict[str, Manifest] = {
@@ -382,7 +384,7 @@ TAKEN_FOR_ENDED: dict[str, Manifest] = {
 
 
 @pytest.mark.usefixtures("asleep")
-def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
+def test_it_may_say_why_a_queued_pod_waits_and_change_nothing_else_of_its_status(release: Release) -> None:
     kubectl, namespace = release.cluster.kubectl, UNREVIEWED
     reads = "reads-statuses"  # kubectl reads what it patches, the webhook does not
     kubectl("create", "clusterrole", reads, "--verb=get", "--resource=pods/status")
@@ -397,7 +399,7 @@ def test_it_may_say_why_a_held_pod_waits_and_change_nothing_else_of_its_status(r
         patch = ("-p", json.dumps(change), "--dry-run=server", f"--as={ACCOUNT}")
         return kubectl(*command, *patch, check=False).stderr
 
-    refusal = "may change why a held pod waits, in the message of its condition, and nothing else"
+    refusal = "may change why a queued pod waits, in the message of its condition, and nothing else"
     wait_until(lambda: refusal in patched(TAKEN_FOR_ENDED["an end"]), 60, "what bounds it")
     for what, change in TAKEN_FOR_ENDED.items():
         assert refusal in patched(change), what
@@ -469,11 +471,11 @@ def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_w
     rows = [{"tier": "iron", "gpus": 4}, {"resourceFlavor": "b200", "gpus": 1}]
     alpha = ALPHA | {"spec": ALPHA["spec"] | {"maxTier": "gold", "quotas": rows}}
     policy = {**gold, **types, **flavors}
-    told = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
-    assert "is no tier" not in told
-    assert "is no resource flavor" not in told
-    assert "above-ceiling" not in told
-    assert "demotes-nowhere" not in told
+    published = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
+    assert "is no tier" not in published
+    assert "is no resource flavor" not in published
+    assert "above-ceiling" not in published
+    assert "demotes-nowhere" not in published
     patch = json.dumps({"spec": {"maxTier": "glod"}})
     by_hand = release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", patch).stderr
     assert '[unknown-tier] spec.maxTier: unknown tier "glod"' in by_hand

@@ -1,4 +1,4 @@
-"""Which updates of a gated pod reach the webhook, where the policy has flavors. It is dead, so they are refused."""
+"""The updates of a gated pod that reach the webhook if the policy has flavors. It is dead, so they are refused."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who the API server asks the webhook about, told from what happens while the webhook is dead.
+"""The pods that the API server asks the webhook about, seen from what happens while the webhook is dead.
 
 Under Enforce a pod that the webhook would be asked about is refused. The other entries let everything pass, and the
 API server's own count of calls that it forgave says whether it tried.

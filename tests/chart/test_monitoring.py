@@ -1,4 +1,4 @@
-"""What the chart adds for the Prometheus operator and Grafana, where that is asked for."""
+"""Objects that the chart adds on request for the Prometheus operator and Grafana."""
 
 import json
 
@@ -50,7 +50,7 @@ def test_the_rules_are_those_of_the_file(render: Render) -> None:
     assert rule["spec"]["groups"] == groups
 
 
-def test_each_alert_links_to_its_section_where_the_page_is_kept(render: Render) -> None:
+def test_each_alert_links_to_its_section_where_the_page_is_stored(render: Render) -> None:
     address = "https://docs.example.com/gpu-tiers/alerts.md"
     rule = render(metrics={"prometheusRule": {"enabled": True, "runbookUrl": address}}).one("PrometheusRule")
     headings = (CHART.parents[1] / "docs" / "alerts.md").read_text().lower()

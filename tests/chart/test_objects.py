@@ -132,7 +132,7 @@ def test_the_secret_is_empty_so_that_an_upgrade_leaves_it_alone(chart: Chart) ->
 
 
 @pytest.mark.parametrize("kind", ["PriorityClass", "CustomResourceDefinition"])
-def test_what_outlives_the_release_is_kept(chart: Chart, kind: str) -> None:
+def test_what_outlives_the_release_stays(chart: Chart, kind: str) -> None:
     for each in chart.of(kind):
         assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
@@ -145,7 +145,7 @@ FLAVORS = {"resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.p
 
 
 def test_nodes_are_read_always_and_lifted_gates_asked_about_for_flavors(render: Render) -> None:
-    """What device plugins have tells where a tier evicts, with flavors and the page or without."""
+    """The capacity of device plugins shows where a tier evicts, with flavors and the page or without."""
     for policy in ({}, FLAVORS):
         chart, has_flavors = render(mode="Enforce", policy=policy, page={"enabled": False}), bool(policy)
         assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == [["list", "watch"]]
@@ -190,8 +190,8 @@ def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart:
         "researchers",
         "oidc:ml",
     ]
-    beside = render(webhook={"url": "https://gpu-tiers.example.com"})
-    assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
+    outside = render(webhook={"url": "https://gpu-tiers.example.com"})
+    assert {each["metadata"]["name"] for each in outside.of("ClusterRole")} == set(READERS)
     none = render(rbac={"reader": {"create": False}, "aggregateToView": False})
     assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers", "gpu-tiers-open-gates"]
 
@@ -208,8 +208,8 @@ def test_writes_are_confined_by_name_or_to_a_status_but_for_events_leases_and_ga
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]}
     gates = {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
-    told = {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}
-    free = (events, leases, gates, told)
+    right = {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}
+    free = (events, leases, gates, right)
     assert [writers.count(each) for each in free] == [1, 1, 1, 1]
     for rule in (each for each in writers if each not in free):
         assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
@@ -239,10 +239,10 @@ def test_the_webhook_that_opens_gates_is_known_by_its_user(render: Render, value
     assert policy["matchConditions"][1]["expression"] == f"request.userInfo.username != '{user}'"
 
 
-def test_one_lease_of_the_release_is_read_and_held(chart: Chart) -> None:
-    held, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
-    assert (held["resourceNames"], held["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
-    assert all(rule in chart.one("Role")["rules"] for rule in (held, made)), "not cluster-wide"
+def test_one_lease_of_the_release_is_read_and_renewed(chart: Chart) -> None:
+    leased, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
+    assert (leased["resourceNames"], leased["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
+    assert all(rule in chart.one("Role")["rules"] for rule in (leased, made)), "not cluster-wide"
     assert "spec" not in chart.one("Lease", "gpu-tiers"), "so that an upgrade leaves it alone"
     assert "--lease=gpu-tiers" in container(chart.one("Deployment"))["args"]
 
@@ -308,7 +308,7 @@ def test_the_pod_meets_the_restricted_pod_security_standard(chart: Chart) -> Non
         }
 
 
-def test_the_server_is_told_the_names_of_what_the_chart_made(chart: Chart) -> None:
+def test_the_server_gets_the_names_of_what_the_chart_made(chart: Chart) -> None:
     options = dict(each.removeprefix("--").split("=") for each in container(chart.one("Deployment"))["args"][1:])
     assert options["service"] == chart.one("Service")["metadata"]["name"]
     assert chart.one("Secret", options["secret"])
@@ -383,8 +383,8 @@ def test_the_page_asks_a_prometheus_that_is_named_and_may_reach_it(
 ) -> None:
     assert not [each for each in container(chart.one("Deployment"))["args"] if "prometheus" in each]
     asking = render(page={"prometheus": {"url": url, "labels": {"cluster": "eu-1"}}})
-    told = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
-    assert told == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
+    right = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
+    assert right == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
     *_, calls = asking.one("NetworkPolicy")["spec"]["egress"]
     assert port in [each["port"] for each in calls["ports"]]
     without = render(page={"enabled": False, "prometheus": {"url": url}})

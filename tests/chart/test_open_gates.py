@@ -1,4 +1,4 @@
-"""The Job that opens the gates of held pods at the end of an uninstall, as it is rendered."""
+"""The Job that opens the gates of queued pods at the end of an uninstall, as it is rendered."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_it_ends_reservations_of_nodes_where_there_may_be_some(render: Render) -
 
 
 def test_beside_an_installation_its_account_is_bound_as_the_webhooks(render: Render) -> None:
-    """Where somebody has applied the hooks as well."""
+    """The hooks may be applied next to a running installation."""
     chart = render()
     guard, own = (
         chart.one("ValidatingAdmissionPolicy", f"gpu-tiers-{name}")["spec"] for name in ("hold", "own-account")

@@ -34,7 +34,7 @@ GIVES_UP = "the server could not find the requested resource"
 
 
 def rendered(home: Path, *arguments: str) -> str:
-    """What helm prints without a cluster; nothing is remembered from an earlier render."""
+    """Return helm's output without a cluster, which remembers no earlier render."""
     command = ("template", "gpu-tiers", str(CHART), "--namespace=gpu-tiers", *arguments)
     answer = helm(*command, home=home, kubeconfig=home / "no-cluster")
     assert not answer.code, answer.stderr
@@ -89,7 +89,7 @@ class Replica:
 
 @dataclass(frozen=True)
 class Applied:
-    """What was applied, and two replicas; the API server asks the first."""
+    """The applied objects, and two replicas; the API server asks the first."""
 
     cluster: Cluster
     text: str
@@ -114,7 +114,7 @@ class Applied:
         return self.paths()
 
     def posted(self, path: str) -> list[int]:
-        """What each replica answers to who sends something that is no review; 400 where it was looked at."""
+        """Return each replica's answer to something that is no review; 400 means that it was read."""
         secret = self.cluster.api.get("secret/gpu-tiers-tls", "gpu-tiers")
         trust = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
         trust.check_hostname = False
@@ -147,8 +147,8 @@ def applied(cluster: Cluster, home: Path, replicas: tuple[Replica, ...]) -> Iter
     trees = [tree for tree in yaml.safe_load_all(rendered(home, "--no-hooks", "--set=mode=Enforce")) if tree]
     services = webhook_services(trees)
     names = {each["metadata"]["name"] for each in services}
-    kept = [each for each in trees if each["kind"] != "Service" or each["metadata"]["name"] not in names]
-    text = yaml.safe_dump_all([reached_beside(each, replicas[0].port) for each in kept] + services)
+    remaining = [each for each in trees if each["kind"] != "Service" or each["metadata"]["name"] not in names]
+    text = yaml.safe_dump_all([reached_beside(each, replicas[0].port) for each in remaining] + services)
     cluster.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-tiers"}})
     installed = Applied(cluster, text, replicas)
     try:
@@ -225,7 +225,7 @@ def test_applied_again_it_shows_no_difference_and_keeps_what_the_replicas_wrote(
 
 @pytest.mark.apiserver
 def test_without_a_path_nothing_is_answered_and_enforce_refuses(applied: Applied) -> None:
-    """As long as no replica may write: the API server asks at /, and failurePolicy decides."""
+    """No replica may write yet: the API server asks at /, and failurePolicy decides."""
     role = applied.cluster.api.get("clusterrole/gpu-tiers")
     reading = json.loads(json.dumps(role))
     for rule in reading["rules"]:
@@ -252,16 +252,16 @@ def can_patch(applied: Applied) -> str:
 
 
 def without_paths(applied: Applied) -> None:
-    """As docs/security.md has it."""
+    """Remove the paths as docs/security.md describes it."""
     kubectl = applied.cluster.kubectl
     found = kubectl("get", *(f"{kind}/{CONFIGURATION}" for kind in KINDS), "-o", "yaml").stdout
-    kept = [line for line in found.splitlines(keepends=True) if " path: /" not in line]
-    kubectl("replace", "-f", "-", input="".join(kept))
+    remaining = [line for line in found.splitlines(keepends=True) if " path: /" not in line]
+    kubectl("replace", "-f", "-", input="".join(remaining))
 
 
 @pytest.mark.apiserver
 def test_a_replica_that_cannot_read_its_configurations_is_not_ready(applied: Applied, tmp_path: Path) -> None:
-    """It knows no path, so each review that the Service led to it would get 404."""
+    """The replica knows no path, so each review that the Service led to it would get 404."""
     folder = applied.replicas[0].log.parent
     blind = Replica(*free_ports(2), tmp_path / "log").started(folder, "--configuration=of-another")
     try:
@@ -274,7 +274,7 @@ def test_a_replica_that_cannot_read_its_configurations_is_not_ready(applied: App
 
 
 def readiness(replica: Replica) -> str:
-    """What /readyz says; nothing until the process listens."""
+    """Return the answer of /readyz, and nothing until the process listens."""
     connection = HTTPConnection("127.0.0.1", replica.metrics_port, timeout=5)
     try:
         connection.request("GET", "/readyz")

@@ -58,9 +58,9 @@ def test_a_network_policy_opens_the_ports_that_are_listened_on(render: Render) -
     assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [10250, 8080, 9445]
 
 
-def test_the_api_server_waits_as_long_as_it_is_told_and_never_long_for_what_is_not_ours(render: Render) -> None:
-    for told, waits in ((1, {1}), (10, {2, 10})):
-        chart = render(webhook={"timeoutSeconds": told}, mode="Enforce")
+def test_the_api_server_waits_as_long_as_configured_and_never_long_for_what_is_not_ours(render: Render) -> None:
+    for seconds, waits in ((1, {1}), (10, {2, 10})):
+        chart = render(webhook={"timeoutSeconds": seconds}, mode="Enforce")
         entries = [*chart.entries().values(), *chart.entries("MutatingWebhookConfiguration").values()]
         assert {entry["timeoutSeconds"] for entry in entries} == waits
 
@@ -145,7 +145,7 @@ def test_a_constraint_of_your_own_is_about_the_webhooks_pods(render: Render) -> 
     assert pod_spec(deployment)["topologySpreadConstraints"] == [zones | {"labelSelector": ours}, others]
 
 
-def test_rollouts_drains_and_probes_can_be_told_otherwise(render: Render) -> None:
+def test_rollouts_drains_and_probes_can_be_configured(render: Render) -> None:
     chart = render(
         replicas=3,
         updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 1}},

@@ -100,7 +100,7 @@ TEXT_ONLY = {"a command that is no list"}
 
 
 def problems(fields: Manifest) -> list[str]:
-    """What the webhook says of a policy with these fields."""
+    """Return what the webhook says about a policy with these fields."""
     with pytest.raises(ConfigError) as refused:
         parse(yaml.safe_dump(HEAD | fields))
     return list(refused.value.problems)
@@ -124,11 +124,11 @@ def test_what_one_field_says_of_another_is_said_in_the_webhooks_words(refuse: Re
 
 
 def test_most_sentences_are_the_webhooks_own(refuse: Refuse) -> None:
-    """So that the test above compares something."""
-    kept = ("is no tier", "another tier has", "non-preempting class", "listed twice", "allows only", "a hook of kind")
-    told = [name for name, (_, problem) in MISTAKES.items() if any(each in problem for each in kept)]
-    assert len(told) >= 10
-    for name in told:
+    """Without this the test above might compare nothing."""
+    ours = ("is no tier", "another tier has", "non-preempting class", "listed twice", "allows only", "a hook of kind")
+    wrong = [name for name, (_, problem) in MISTAKES.items() if any(each in problem for each in ours)]
+    assert len(wrong) >= 10
+    for name in wrong:
         assert MISTAKES[name][1] in refuse(policy=MISTAKES[name][0])
 
 

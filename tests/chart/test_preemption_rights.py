@@ -107,7 +107,7 @@ def changed(cluster: Cluster, change: Manifest) -> str:
 
 @pytest.mark.apiserver
 def test_of_a_node_it_may_change_the_reservation_and_nothing_else(bounded: Cluster) -> None:
-    note = {"metadata": {"annotations": {"gpu-tiers.dev/reservation": "{}", "gpu-tiers.dev/evicted-in-vain": "{}"}}}
+    note = {"metadata": {"annotations": {"gpu-tiers.dev/reservation": "{}", "gpu-tiers.dev/failed-preemptions": "{}"}}}
     assert changed(bounded, note | {"spec": {"taints": [OTHER, OURS]}}) == ""
     assert changed(bounded, {"spec": {"taints": [OURS, OTHER]}}) == ""
     refused: dict[str, Manifest] = {

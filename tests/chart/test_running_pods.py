@@ -1,4 +1,4 @@
-"""What the dead webhook of an enforcing installation means for GPU pods that run already."""
+"""A dead webhook of an enforcing installation, and the GPU pods that run already."""
 
 import pytest
 

@@ -44,7 +44,7 @@ def test_a_quota_is_refused_with_the_reason(api: Cluster, spec: Manifest, reason
     assert reason in answer.stderr
 
 
-HELD = QueueStatus(
+QUEUE = QueueStatus(
     (QueuedWorkload("lab", "Job/train", "u", "gpu-training", 4, Decimal(4), "2026-01-01T00:00:00Z", "gpu-training"),)
 ).status()
 
@@ -55,16 +55,16 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
         "observedGeneration": 1,
         "summary": "gpu-training 4/6 (+2 reserved)",
         "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"}],
-        "queue": HELD,
+        "queue": QUEUE,
         "conditions": [
             {"type": "Exact", "status": "True", "reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"},
             {"type": "Ready", "status": "True", "reason": "Active", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         ],
     }
     api.api.patch("tenantquota/alpha", {"status": status, "spec": {"maxTier": "ignored"}}, part="status")
-    assert api.api.get("tq/alpha")["status"]["queue"] == HELD
+    assert api.api.get("tq/alpha")["status"]["queue"] == QUEUE
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
-    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "HELD", "READY", "REASON", "AGE"]
+    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "QUEUE", "READY", "REASON", "AGE"]
     assert re.split(r" {2,}", row)[:7] == [
         "alpha",
         "gpu-training",

@@ -178,7 +178,7 @@ def test_an_administrator_may_bring_certificates(render: Render) -> None:
 REFUSED: list[tuple[Manifest, str]] = [
     ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
     ({"preset": "five-tier"}, "preset must be one of the following"),
-    ({"ledger": "memory"}, "ledger is memory, and there is no such choice any more"),
+    ({"ledger": "memory"}, "ledger is memory, but this value no longer exists"),
     ({"ledger": "memory", "replicas": 1}, "Remove the value ledger."),
     ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
     ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),
@@ -225,7 +225,7 @@ def test_every_value_has_a_description_and_a_default() -> None:
 
 
 def walk(path: str, schema: Manifest) -> list[tuple[str, Manifest]]:
-    """Each property of a schema, and of the schemas under it, with its path."""
+    """Yield each property of a schema, and of the schemas under it, with its path."""
     found = [(path, schema)]
     for name, each in schema.get("properties", {}).items():
         found += walk(f"{path}.{name}", each)
@@ -240,7 +240,7 @@ def pod_spec(deployment: Manifest) -> dict[str, Any]:
 
 
 def pod_specs(chart: Chart) -> list[dict[str, Any]]:
-    """Of all pods that the chart runs: the webhook's, that of `helm test`, and that of the uninstall's Job."""
+    """Return the specs of all pods that the chart runs: the webhook's, that of `helm test`, the uninstall Job's."""
     return [pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"], pod_spec(chart.one("Job"))]
 
 

@@ -70,8 +70,8 @@ def written_by_the_webhook(cluster: Cluster) -> None:
     cluster.kubectl("patch", "tenantquota", "alpha", "--subresource=status", "--type=merge", "-p", status)
 
 
-def kept(release: Release, namespace: str) -> dict[str, Any]:
-    """What an upgrade may not touch: identities, the tenant with its charges, certificates, the pod that runs."""
+def unchanged(release: Release, namespace: str) -> dict[str, Any]:
+    """Return what an upgrade may not touch: identities, the tenant with its charges, certificates, the running pod."""
     tenant = release.get("tenantquota", "alpha")
     running = release.cluster.api.get("pod/running", namespace)
     return {
@@ -86,19 +86,19 @@ def kept(release: Release, namespace: str) -> dict[str, Any]:
 def test_two_upgrades_and_two_ways_back_keep_tenants_classes_certificates_and_pods(
     release: Release, namespace: str, next_chart: str
 ) -> None:
-    before = kept(release, namespace)
+    before = unchanged(release, namespace)
     assert before["tenant"][2] == STATUS
     assert before["trusted"] == TRUST
     for chart in (str(CHART), next_chart):
         answer = release.run("upgrade", chart, KEEPING)
         assert not answer.code, answer.stderr
-        assert kept(release, namespace) == before
+        assert unchanged(release, namespace) == before
         (exempt,) = release.entries()["pods.validate.gpu-tiers.dev"]["namespaceSelector"]["matchExpressions"]
         assert exempt["values"] == [NAME, "storage"], "the values of the first installation"
     for back in (("rollback", "1"), ("upgrade", str(CHART), KEEPING), ("upgrade", str(FIRST), KEEPING)):
         answer = release.run(*back)
         assert not answer.code, answer.stderr
-        assert kept(release, namespace) == before
+        assert unchanged(release, namespace) == before
 
 
 def test_values_of_an_older_chart_are_refused_with_the_option_that_helps(release: Release, next_chart: str) -> None:
@@ -145,9 +145,9 @@ def test_helm_4_takes_over_what_helm_3_installed_and_keeps_the_same(
     release: Release, namespace: str, home: Path, helm_4: str
 ) -> None:
     """Helm 4 applies at the server where it installed; what Helm 3 installed it upgrades as Helm 3 does."""
-    before = kept(release, namespace)
+    before = unchanged(release, namespace)
     newer = Release(release.cluster, home, helm_4)
     for options in ((), ("--server-side=true", "--force-conflicts")):
         answer = newer.run("upgrade", str(CHART), KEEPING, *options)
         assert not answer.code, answer.stderr
-        assert kept(release, namespace) == before
+        assert unchanged(release, namespace) == before

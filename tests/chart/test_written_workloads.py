@@ -1,4 +1,4 @@
-"""What is rendered for a policy that writes to workloads: entries of the mutating webhook, and Kueue's classes."""
+"""Rendering for a policy that writes to workloads: entries of the mutating webhook, and Kueue's classes."""
 
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def test_templates_that_are_off_are_not_reviewed(render: Render, *, templates: o
     assert written(chart), "Kueue is told all the same"
 
 
-def test_a_pods_label_for_kueue_is_looked_at_only_where_kueue_is_told(render: Render) -> None:
+def test_a_pods_label_for_kueue_is_looked_at_only_where_kueue_is_configured(render: Render) -> None:
     for policy, looked_at in (({}, False), (KUEUE, True)):
         *_, changed = render(policy=policy).entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
         assert ("kueue.x-k8s.io/priority-class" in changed["expression"]) == looked_at

@@ -17,7 +17,7 @@ MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
 
 @pytest.fixture(scope="package")
 def made_cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """What `make cluster` leaves running, with a cache of its own: the README says what is in it."""
+    """Run `make cluster` with a cache of its own; the README says what is in it."""
     try:
         commands = Commands("installation", tmp_path_factory.mktemp("cache"), MINOR)
     except (BinaryError, GoError) as error:

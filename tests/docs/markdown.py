@@ -55,18 +55,18 @@ class Page:
         return tuple(above.values())
 
     def spans(self) -> list[str]:
-        """What stands in backticks within the prose."""
+        """Return the texts in backticks within the prose."""
         return [found.replace("\\|", "|") for found in _SPAN.findall(self.prose)]
 
     def code(self) -> str:
-        """All that is code: blocks and spans."""
+        """Return the blocks and spans of code."""
         return "\n".join([*(block.text for block in self.blocks()), *self.spans()])
 
     def links(self) -> list[str]:
         return [one or other for one, other in _LINK.findall(re.sub(r"`[^`\n]*`(?!\])", "", self.prose))]
 
     def anchors(self) -> set[str]:
-        """As GitHub makes them of headings; a heading that occurs again gets a number."""
+        """Return the anchors that GitHub makes of headings; a repeated heading gets a number."""
         met: Counter[str] = Counter()
         anchors = set()
         for _, title in _HEADING.findall(self.prose):

@@ -71,11 +71,11 @@ def run_as_printed(commands: list[str], cluster: Cluster, *, folder: Path = ROOT
 
 
 def here(command: str) -> bool:
-    """Whether it is run here: not a `make`, whose cluster is there, and not a setting of the reader's shell."""
+    """Return whether a command is run here: no `make`, whose cluster exists, and no setting of the reader's shell."""
     return not command.startswith(("make ", "export ")) and not any(command.startswith(each) for each in ELSEWHERE)
 
 
-def beside_the_project(folder: Path) -> Path:
+def linked_project(folder: Path) -> Path:
     """A folder for what commands write, with the project's folders that they read."""
     for name in ("charts", "docs", "examples"):
         (folder / name).symlink_to(ROOT / name)

@@ -1,4 +1,4 @@
-"""What `make dist` makes gives the CLI, carries its data, and shows a README that stands alone."""
+"""The archives of `make dist` have the CLI and its data, and a README that stands alone."""
 
 import os
 import subprocess

@@ -49,9 +49,9 @@ def test_every_make_target_exists() -> None:
 
 def test_make_help_names_every_target() -> None:
     command = ["make", "--no-print-directory", "help"]  # make test is a make of its own
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert {line.split()[1] for line in told.splitlines()} == targets()
-    assert all(len(line.split()) > 2 for line in told.splitlines())
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in output.splitlines()} == targets()
+    assert all(len(line.split()) > 2 for line in output.splitlines())
 
 
 def gpu_tiers_commands() -> Iterator[tuple[Page, str]]:
@@ -65,11 +65,11 @@ def gpu_tiers_commands() -> Iterator[tuple[Page, str]]:
 @pytest.mark.parametrize(("page", "command"), list(gpu_tiers_commands()), ids=str)
 def test_every_gpu_tiers_command_ends_as_the_page_says(page: Page, command: str, tmp_path: Path) -> None:
     said = ENDS_WITH.search(command)
-    beside = Path(sys.executable).parent
+    folder = Path(sys.executable).parent
     run = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,
-        env={**os.environ, "PATH": f"{beside}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)},
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

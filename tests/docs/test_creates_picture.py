@@ -1,4 +1,4 @@
-"""What creates cost: the goals judge what was measured, and the picture shows each of them."""
+"""The cost of creates: the goals judge the measured values, and the picture shows each of them."""
 
 from xml.etree import ElementTree as ET
 
@@ -11,21 +11,21 @@ from bench.figures import PANELS, Figure, Measured, Run, read_measured
 from .markdown import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
-KEPT = read_measured(ROOT / "docs" / "pictures" / "creates.json")
+STORED = read_measured(ROOT / "docs" / "pictures" / "creates.json")
 
 
 def slowed(times: float, *cases: str) -> Measured:
     """The kept runs, in which some cases take so many times as long."""
 
-    def told(figure: Figure) -> Figure:
+    def slower(figure: Figure) -> Figure:
         factor = times if figure.key.case in cases else 1
         return Figure(figure.key, figure.rate / factor, figure.p50 * factor, figure.p99 * factor, figure.again)
 
-    return Measured("v1.37.1", [Run(run.seconds, [told(each) for each in run.figures]) for run in KEPT.runs])
+    return Measured("v1.37.1", [Run(run.seconds, [slower(each) for each in run.figures]) for run in STORED.runs])
 
 
 def verdicts(measured: Measured) -> dict[str, str]:
-    """By what is compared."""
+    """Return the verdicts by comparison."""
     cells = [line.split("|")[1:-1] for line in tables(measured)["goals"].splitlines()[2:]]
     return {f"{title.strip()}: {of.strip()}": verdict.strip() for title, of, *_, verdict in cells}
 
@@ -44,15 +44,15 @@ def test_what_gets_slower_misses_its_goal(slow: str, goal: str) -> None:
     assert verdicts(slowed(100, slow))[goal] == "MISSED"
 
 
-def test_every_goal_is_drawn_and_told_in_words() -> None:
-    image = ET.fromstring(picture(KEPT))  # noqa: S314 - our own
+def test_every_goal_is_drawn_and_described() -> None:
+    image = ET.fromstring(picture(STORED))  # noqa: S314 - our own
     dashed = [line for line in image.iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]
     assert len(dashed) == sum(len(panel.goals) for panel in PANELS)
-    told = image.findtext(f"{SVG}desc") or ""
-    assert [bar.label for panel in PANELS for bar in panel.bars if bar.label not in told] == []
+    slower = image.findtext(f"{SVG}desc") or ""
+    assert [bar.label for panel in PANELS for bar in panel.bars if bar.label not in slower] == []
 
 
-def test_whoever_was_told_to_try_again_is_counted() -> None:
-    key = KEPT.runs[0].figures[0].key
-    again = Measured("v1.37.1", [Run(1, [Figure(key, 10, 5, 9, 2), *each.figures[1:]]) for each in KEPT.runs])
-    assert f"{key.case} ({2 * len(KEPT.runs)} told to try again)" in "\n".join(tables(again).values())
+def test_refusals_to_try_again_are_counted() -> None:
+    key = STORED.runs[0].figures[0].key
+    again = Measured("v1.37.1", [Run(1, [Figure(key, 10, 5, 9, 2), *each.figures[1:]]) for each in STORED.runs])
+    assert f"{key.case} ({2 * len(STORED.runs)} told to try again)" in "\n".join(tables(again).values())

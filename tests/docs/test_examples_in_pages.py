@@ -1,4 +1,4 @@
-"""What a page shows as policy, tenant or program works."""
+"""A policy, tenant or program that a page shows works."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.builders import a_pod, a_policy, a_tenant, a_workload
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, SuiteSection, UsedSection
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
@@ -100,7 +100,7 @@ async def test_a_kind_whose_project_has_ended_comes_back_by_the_row_of_the_page(
     job = a_workload("training.kubedl.io/v1alpha1", "PyTorchJob", "resnet", pytorchReplicaSpecs=specs)
     pod = a_pod().asking(4).owned_by(job)
     without, with_row = (
-        World(a_tenant().allowing("6"), job, policy=a_policy(**each)) for each in ({}, yaml.safe_load(block.text))
+        FakeApi(a_tenant().allowing("6"), job, policy=a_policy(**each)) for each in ({}, yaml.safe_load(block.text))
     )
     assert (await without.create(pod)).audit["tier"] == "gpu-interactive"
     assert (await with_row.create(pod)).audit["tier"] == "gpu-training"

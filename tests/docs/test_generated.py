@@ -1,4 +1,4 @@
-"""What is made from one source is what that source makes now."""
+"""Generated files are up to date with their source."""
 
 import subprocess
 import sys

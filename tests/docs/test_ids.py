@@ -66,8 +66,8 @@ def test_a_warning_about_a_tenant_or_a_namespace_is_in_troubleshooting_by_its_id
 
 def test_the_table_of_metrics_is_that_of_the_code_and_begins_with_their_help() -> None:
     rows = [line.strip("| ").split(" | ") for line in METRICS.text.splitlines() if line.startswith("| `gpu_tiers_")]
-    told = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE}
-    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, told[each.name]] for each in TABLE]
+    labels = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE}
+    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, labels[each.name]] for each in TABLE]
     assert [each.name for row, each in zip(rows, TABLE, strict=True) if not row[3].startswith(each.help)] == []
     assert f"by reason. Reasons: {', '.join(Reason)}." in METRICS.text
 

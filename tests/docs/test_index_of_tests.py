@@ -52,6 +52,6 @@ def command_of(file: Path) -> str:
     """The command that runs a file's tests, or those beside a conftest: by its folder, or by their marks."""
     if file.parent.name == "operators":
         return "make test-operators"
-    beside = file.parent.glob("test_*.py") if file.name == "conftest.py" else [file]
-    of_a_release = all("pytest.mark.release" in each.read_text(encoding="utf-8") for each in beside)
+    users = file.parent.glob("test_*.py") if file.name == "conftest.py" else [file]
+    of_a_release = all("pytest.mark.release" in each.read_text(encoding="utf-8") for each in users)
     return "make test-release" if of_a_release else "make test"

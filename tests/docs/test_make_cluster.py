@@ -1,4 +1,4 @@
-"""What `make cluster` leaves running serves the kinds of the examples."""
+"""A cluster of `make cluster` serves the kinds of the examples."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from localcluster import Cluster
 from localcluster.waiting import wait_until
 
 from .markdown import ROOT, page
-from .shell import beside_the_project, lines, run_as_printed
+from .shell import lines, linked_project, run_as_printed
 
 pytestmark = pytest.mark.apiserver
 
@@ -49,9 +49,11 @@ def test_the_page_is_where_the_command_says(made_cluster: Cluster) -> None:
 
 
 def test_of_several_replicas_each_page_is_named_for_any_may_lead() -> None:
-    told = way_to_pages({"gpu-tiers-0": 4001, "gpu-tiers-1": 4002})
-    assert told.startswith("http://localhost:4001 (gpu-tiers-0), http://localhost:4002 (gpu-tiers-1), on this machine")
-    assert told.endswith("each names the leader")
+    page_text = way_to_pages({"gpu-tiers-0": 4001, "gpu-tiers-1": 4002})
+    assert page_text.startswith(
+        "http://localhost:4001 (gpu-tiers-0), http://localhost:4002 (gpu-tiers-1), on this machine"
+    )
+    assert page_text.endswith("each names the leader")
 
 
 def test_an_object_of_one_version_is_read_in_another(made_cluster: Cluster) -> None:
@@ -123,10 +125,10 @@ def examples_again(made_cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("examples_again")
 def test_a_policy_of_ones_own_goes_in_as_the_page_says(made_cluster: Cluster, tmp_path: Path) -> None:
-    told = page("docs/install-local.md")
-    (values,) = (each.text for each in told.blocks("yaml") if "Your own policy" in each.headings[-1])
-    (block,) = (each for each in told.blocks("sh") if "Your own policy" in each.headings[-1])
-    folder = beside_the_project(tmp_path)
+    page_text = page("docs/install-local.md")
+    (values,) = (each.text for each in page_text.blocks("yaml") if "Your own policy" in each.headings[-1])
+    (block,) = (each for each in page_text.blocks("sh") if "Your own policy" in each.headings[-1])
+    folder = linked_project(tmp_path)
     (folder / ".venv").symlink_to(ROOT / ".venv")
     (folder / "values.yaml").write_text(values)
     (folder / "tenants").mkdir()

@@ -14,7 +14,7 @@ _FILE = re.compile(
 
 
 def names_in(file: Path) -> set[str]:
-    """What a module defines at its top."""
+    """Return the names that a module defines at its top."""
     names = set()
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

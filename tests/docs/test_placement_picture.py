@@ -8,7 +8,7 @@ from demonstration.placement_figures import Layouts, Numbers, Place, read_layout
 
 from .markdown import ROOT
 
-KEPT = read_layouts(ROOT / "docs" / "pictures" / "placement.json")
+STORED = read_layouts(ROOT / "docs" / "pictures" / "placement.json")
 RACKS = {"a": ["a-1", "a-2"], "b": ["b-1", "b-2"]}
 
 
@@ -26,18 +26,18 @@ def test_a_gang_in_two_racks_crosses_and_one_without_a_node_waits() -> None:
     assert layouts().numbers(places) == Numbers(nodes=2, crossing=1, stranded=8, waiting=1)
 
 
-def test_the_kept_run_shows_what_the_page_says() -> None:
+def test_the_stored_run_shows_what_the_page_says() -> None:
     """Packed gangs lie in one rack each and leave room for the large one, in every run."""
-    for places in KEPT.runs["Pack"]:
-        assert KEPT.numbers(places) == Numbers(nodes=12, crossing=0, stranded=0, waiting=0)
-    for places in KEPT.runs["without"]:
-        found = KEPT.numbers(places)
+    for places in STORED.runs["Pack"]:
+        assert STORED.numbers(places) == Numbers(nodes=12, crossing=0, stranded=0, waiting=0)
+    for places in STORED.runs["without"]:
+        found = STORED.numbers(places)
         assert (found.nodes, found.waiting) == (16, 1)
         assert found.crossing > 5
 
 
 def test_every_pod_with_a_node_is_drawn_with_its_gang() -> None:
-    image = ET.fromstring(picture(KEPT))  # noqa: S314 - our own
+    image = ET.fromstring(picture(STORED))  # noqa: S314 - our own
     words = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
     assert words.count("1") == 2 * 4, "four pods in both pictures"
     assert words.count("L") == 4, "the large gang runs only where gangs are packed"

@@ -11,10 +11,10 @@ from demonstration.figures import Figures, Measured, Times, read
 from .markdown import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
-KEPT = read(ROOT / "docs" / "pictures" / "preemption-timeline.json")
-AT_ONCE = Times(hook=0.1, saved=0.1, kept=0.1, sigterm=0.2, gone=0.2, running=0.3, ended=5.3, resumed=10.0)
-APART = Times(hook=0.6, saved=70, kept=90, sigterm=71, gone=99.8, running=101.2, ended=106, resumed=110)
-NOTHING_SAVED = Times(hook=None, saved=None, kept=None, sigterm=None, gone=30.1, running=31.9, ended=37, resumed=41)
+STORED = read(ROOT / "docs" / "pictures" / "preemption-timeline.json")
+AT_ONCE = Times(hook=0.1, saved=0.1, stored=0.1, sigterm=0.2, gone=0.2, running=0.3, ended=5.3, resumed=10.0)
+SPREAD = Times(hook=0.6, saved=70, stored=90, sigterm=71, gone=99.8, running=101.2, ended=106, resumed=110)
+NOTHING_SAVED = Times(hook=None, saved=None, stored=None, sigterm=None, gone=30.1, running=31.9, ended=37, resumed=41)
 
 USUAL = Measured(
     "v1.37.1",
@@ -33,10 +33,10 @@ def cases(times: Times, *, lost: int, killed: bool) -> Measured:
 
 
 SHAPES = {
-    "kept": KEPT,
+    "kept": STORED,
     "usual": USUAL,
     "at once": cases(AT_ONCE, lost=0, killed=False),
-    "far apart": cases(APART, lost=98, killed=True),
+    "far apart": cases(SPREAD, lost=98, killed=True),
     "nothing saved": cases(NOTHING_SAVED, lost=350, killed=True),
 }
 
@@ -46,7 +46,7 @@ def parsed(measured: Measured) -> ET.Element:
 
 
 def test_what_is_drawn_in_the_table_only_takes_no_room() -> None:
-    all_of_them = cases(APART, lost=98, killed=True)
+    all_of_them = cases(SPREAD, lost=98, killed=True)
     drawn = {letter: all_of_them.cases[letter] for letter in "abcde"}
     assert picture(all_of_them) == picture(Measured("v1.37.1", drawn))
 
@@ -104,11 +104,11 @@ def test_every_moment_is_named_in_its_order() -> None:
     ]
 
 
-def test_who_can_t_see_it_is_told_the_same() -> None:
+def test_who_can_t_see_it_reads_the_same() -> None:
     image = parsed(USUAL)
-    told = image.findtext(f"{SVG}desc") or ""
+    description = image.findtext(f"{SVG}desc") or ""
     assert image.findtext(f"{SVG}title")
-    assert [event for event in image.iter(f"{SVG}g") if words(event).strip() not in told] == []
+    assert [event for event in image.iter(f"{SVG}g") if words(event).strip() not in description] == []
 
 
 def test_the_colours_of_the_dark_are_others() -> None:

@@ -14,7 +14,7 @@ from localcluster.keeper import state
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
 from .markdown import page
-from .shell import beside_the_project, here, lines, of_a_cluster, run_as_printed, shell
+from .shell import here, lines, linked_project, of_a_cluster, run_as_printed, shell
 
 pytestmark = pytest.mark.apiserver
 
@@ -82,7 +82,7 @@ def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation
 
 @pytest.mark.parametrize("name", WHERE_IT_RUNS)
 def test_the_commands_of_a_page_where_gpu_tiers_runs(name: str, made_cluster: Cluster, tmp_path: Path) -> None:
-    run_as_printed(of_page(name, by_helm=False), made_cluster, folder=beside_the_project(tmp_path))
+    run_as_printed(of_page(name, by_helm=False), made_cluster, folder=linked_project(tmp_path))
 
 
 def test_the_kubectl_that_the_readme_names_is_the_one_that_make_cluster_builds() -> None:

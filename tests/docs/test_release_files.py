@@ -1,4 +1,4 @@
-"""What a release and a visitor on GitHub find: workflows, templates, and what the image is made of."""
+"""Files for releases and for visitors on GitHub: workflows, templates, and the contents of the image."""
 
 import re
 import subprocess
@@ -50,7 +50,7 @@ def test_a_release_builds_for_both_architectures_and_signs_what_it_pushed_by_dig
 
 
 def pushes(step: dict[str, str]) -> bool:
-    """Whether it logs in, signs or pushes; the build decides by itself."""
+    """Return whether a step logs in, signs or pushes; the build decides by itself."""
     run = step.get("run", "")
     return "buildx" not in run and bool(re.search(r"docker login|cosign sign|helm push|grep -qx", run))
 

@@ -36,8 +36,8 @@ def in_the_menu(entry: Any) -> Iterator[str]:
 def test_every_page_is_in_the_menu_once() -> None:
     menu = sorted(in_the_menu(tomllib.loads(page(SETTINGS).text)["project"]["nav"]))
     below = {str(each.path.relative_to(ROOT / "docs")) for each in pages() if each.path.is_relative_to(ROOT / "docs")}
-    beside = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"}
-    assert menu == sorted(below | {NAMES[name] for name in beside})
+    outside = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"}
+    assert menu == sorted(below | {NAMES[name] for name in outside})
 
 
 def test_each_is_built_and_what_it_links_to_as_well(site: Path) -> None:

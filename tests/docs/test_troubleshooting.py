@@ -57,17 +57,17 @@ def literals(node: ast.AST) -> list[str]:
 
 
 def documented() -> list[list[str]]:
-    """Each sentence of the page, in pieces: `…` stands for what differs."""
+    """Return the sentences of the page, in pieces: `…` stands for what differs."""
     return [[piece.strip(" .()") for piece in span.split("…")] for span in page("docs/troubleshooting.md").spans()]
 
 
 def covers(pieces: list[str], texts: list[str]) -> bool:
-    """Whether one of the longer pieces of a documented sentence stands in one of the texts."""
+    """Return whether one of the longer pieces of a documented sentence occurs in one of the texts."""
     return any(piece in text for piece in pieces if len(piece) > 10 for text in texts)
 
 
 def tells(pieces: list[str], text: str) -> bool:
-    """Whether a documented sentence is this text of the table: its pieces stand in it in their order."""
+    """Return whether a documented sentence is this text of the table, with its pieces in their order."""
     of_it = ".*".join(map(re.escape, filter(None, pieces)))
     return len("".join(pieces)) > 10 and re.search(of_it, f"object: {text}") is not None
 

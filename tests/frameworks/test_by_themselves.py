@@ -1,4 +1,4 @@
-"""What the frameworks do at SIGTERM without our callback: the pages say it, and a new version may do otherwise."""
+"""The frameworks' own behaviour at SIGTERM, without our callback; a new version may differ from the pages."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ run.main()
 
 
 def terminated(program: str, folder: Path) -> tuple[set[int], int, list[str]]:
-    """How a run ends that hears SIGTERM, after which step, and what lies in its checkpoint folder."""
+    """Return how a run ends that gets SIGTERM, after which step, and what lies in its checkpoint folder."""
     with Training([[str(environment("torch") / "python"), "-c", program]], folder).started(
         steps=10_000, seconds=0.05
     ) as run:

@@ -25,7 +25,7 @@ def two_ranks(program: str) -> list[list[str]]:
 
 
 def two_agents(program: str) -> list[list[str]]:
-    """As two pods of one Job start it. Only the first is asked."""
+    """Start two agents as two pods of one Job and ask only the first."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     start = [str(environment("torch") / "torchrun"), "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=static"]

@@ -85,7 +85,7 @@ def test_options_of_the_program(case: str, program: str, options: dict[str, Any]
 
 
 def test_torch_compile_takes_its_time_before_the_first_step(tmp_path: Path, row: Row) -> None:
-    """Who asks before it hears that nothing listens: there is nothing to save."""
+    """The asker does not yet know that nothing listens, and there is nothing to save."""
     program, options = alone("stock_huggingface.py"), {"arguments": {"torch_compile": True}}
     work = Workload(program, tmp_path / "work", options)
     with work.started(steps=STEPS) as run:
@@ -116,7 +116,7 @@ def test_a_request_within_an_evaluation_does_not_wait_for_its_end(tmp_path: Path
     assert took < 15
 
 
-def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path, row: Row) -> None:
+def test_a_full_disk_is_reported_at_once_and_training_goes_on(tmp_path: Path, row: Row) -> None:
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"save_strategy": "no"}})
     small = work.folder / "out"
     small.mkdir(parents=True)

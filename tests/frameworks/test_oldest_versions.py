@@ -38,7 +38,7 @@ def test_transformers_4_40_is_saved_and_resumed(tmp_path: Path, record_property:
     assert said == []
 
 
-def test_lightning_2_2_is_saved_and_begins_anew(tmp_path: Path, record_property: Record) -> None:
+def test_lightning_2_2_is_saved_and_begins_again(tmp_path: Path, record_property: Record) -> None:
     row, said = killed("stock_lightning.py", "oldest", tmp_path, record_property)
     assert row["ended"] == {TERMINATED}
     assert row["lost"] > 40

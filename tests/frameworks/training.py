@@ -29,7 +29,7 @@ class Run:
     hook: Path
 
     def lines(self) -> list[Line]:
-        """What it printed so far; frameworks print among it."""
+        """Return the lines printed so far; frameworks print among them."""
         text = (self.folder / "stdout-0").read_text()
         whole = [line for line in text.splitlines(keepends=True) if line.startswith('{"') and line.endswith("\n")]
         return [json.loads(line) for line in whole]
@@ -46,7 +46,7 @@ class Run:
         return any(each.poll() is not None for each in self.processes)
 
     def said(self) -> str:
-        """All that its tries have written to stderr."""
+        """Return what its tries have written to stderr."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def train_to(self, step: int) -> None:
@@ -61,7 +61,7 @@ class Run:
         return subprocess.run(handler, check=False).returncode
 
     def terminate(self) -> None:
-        """What a pod whose hook is `sigterm` hears."""
+        """Send the signal that a pod with hook `sigterm` gets."""
         for each in self.processes:
             each.send_signal(signal.SIGTERM)
 
@@ -105,7 +105,7 @@ class Training:
             end(processes)
 
     def finished(self, *, steps: int) -> list[Line]:
-        """What a run printed that nobody disturbed."""
+        """Return what an undisturbed run printed."""
         with self.started(steps=steps, seconds=0) as run:
             codes, printed = run.wait(), run.lines()
             whole = printed[-1].get("step") == steps and ABORTED in run.said()
@@ -114,7 +114,7 @@ class Training:
 
 
 def end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """What still runs gets SIGTERM first: of a torchrun that is killed the ranks would live on."""
+    """End the processes that still run, with SIGTERM first, because the ranks of a killed torchrun would live on."""
     for each in processes:
         each.terminate()
     for each in processes:

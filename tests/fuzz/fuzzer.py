@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.seeds import seeds
 from tests.fuzz.target import judge
@@ -35,7 +35,7 @@ class Fuzzer:
     def __init__(self, seed: int, loop: asyncio.Runner) -> None:
         self._loop = loop
         self._random = Random(seed)  # noqa: S311 - no secret
-        self._pool = [World().body(tree) for tree in seeds()]
+        self._pool = [FakeApi().body(tree) for tree in seeds()]
         self.tried = 0
         self.seen: set[tuple[str, ...]] = set()
 
@@ -47,7 +47,7 @@ class Fuzzer:
         try:
             signature = judge(body, policy, self._loop)
         except Exception as error:  # noqa: BLE001 - this is what is looked for
-            return Broken(body, policy, _told(error))
+            return Broken(body, policy, _signature_of(error))
         if signature not in self.seen:
             self.seen.add(signature)
             self._keep(body)
@@ -62,7 +62,7 @@ class Fuzzer:
             self._pool.append(body)
 
 
-def _told(error: Exception) -> str:
+def _signature_of(error: Exception) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = re.sub(r"\d+|0x\w+", "#", str(error)[:200])
     return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}:{where.lineno}: {said}"

@@ -73,7 +73,7 @@ def spoiled(random: Random, review: bytes) -> bytes:
 
 
 def _places(tree: Any, kind: type | tuple[type, ...] = object) -> list[tuple[Any, ...]]:
-    """Where something of this kind stands, below the request; of a review that grew, the first ones."""
+    """Return the places of values of this kind below the request; of a review that grew, only the first ones."""
     found: list[tuple[Any, ...]] = []
     waiting = [(("request",), tree["request"])]
     while waiting and len(found) < 5_000:
@@ -95,7 +95,7 @@ def odd_value(random: Random, tree: Any) -> None:
 
 
 def anothers_value(random: Random, tree: Any) -> None:
-    """What stands under the same key elsewhere, or under another."""
+    """Return a value of the same key elsewhere, or of another key."""
     if places := [place for place in _places(tree) if isinstance(place[-1], str)]:
         place = random.choice(places)
         known = by_key().get(place[-1]) if random.random() < 0.8 else None
@@ -134,14 +134,14 @@ def other_type(random: Random, tree: Any) -> None:
 def many(random: Random, tree: Any) -> None:
     """A list or a map with hundreds of what is in it."""
     if places := _places(tree, (list, dict)):
-        held = at(tree, random.choice(places))
-        times = min(random.choice((3, 3, 3, 50, 50, 400, 1_500)), MOST_ADDED // len(json.dumps(held)))
-        if isinstance(held, list) and held:
-            held += [copy.deepcopy(random.choice(held)) for _ in range(times)]
-        elif isinstance(held, dict) and held:
-            held |= {
-                f"{key}{number}": copy.deepcopy(held[key])
-                for number, key in enumerate(random.choices(list(held), k=times))
+        container = at(tree, random.choice(places))
+        times = min(random.choice((3, 3, 3, 50, 50, 400, 1_500)), MOST_ADDED // len(json.dumps(container)))
+        if isinstance(container, list) and container:
+            container += [copy.deepcopy(random.choice(container)) for _ in range(times)]
+        elif isinstance(container, dict) and container:
+            container |= {
+                f"{key}{number}": copy.deepcopy(container[key])
+                for number, key in enumerate(random.choices(list(container), k=times))
             }
 
 
@@ -176,10 +176,10 @@ def our_words(random: Random, tree: Any) -> None:
     for place in random.sample(places, min(len(places), 1)):
         metadata = at(tree, place)["metadata"]
         if isinstance(metadata, dict):
-            held = metadata.setdefault(random.choice(("labels", "annotations")), {})
-            if isinstance(held, dict):
+            container = metadata.setdefault(random.choice(("labels", "annotations")), {})
+            if isinstance(container, dict):
                 word = f"gpu-tiers.dev/{random.choice(OURS)}"
-                held[word] = random.choice((*by_key().get(word, ()), *ODD, "gpu-batch", "30", "exec", "serving"))
+                container[word] = random.choice((*by_key().get(word, ()), *ODD, "gpu-batch", "30", "exec", "serving"))
 
 
 def other_request(random: Random, tree: Any) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from tests.builders import Tree
 from tests.builders.built import Built
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.property.anything import SHAPES, places
 from tests.property.pods import OWNERS
 
@@ -22,7 +22,7 @@ CLAIM = {
 
 @cache
 def seeds() -> tuple[Tree, ...]:
-    """Each once, and the shapes that the property tests spoil."""
+    """Return the seeds, each once, and the shapes that the property tests spoil."""
     files = [file for folder in FOLDERS for file in sorted(folder.rglob("*.yaml"))]
     found = [each for file in files for each in yaml.load_all(file.read_text(), yaml.CSafeLoader) if _is_object(each)]
     return (*SHAPES, *found, *(pod for each in found for pod in _pods_of(each)))
@@ -30,7 +30,7 @@ def seeds() -> tuple[Tree, ...]:
 
 @cache
 def by_key() -> dict[str, list[Any]]:
-    """What stands under each key in all of them: in another object's place it is nearly right."""
+    """Return the values of each key in all seeds; such a value is nearly right in another object."""
     found: dict[str, list[Any]] = {}
     for tree in seeds():
         for place in places(tree):
@@ -40,14 +40,14 @@ def by_key() -> dict[str, list[Any]]:
 
 
 def at(tree: Any, place: tuple[Any, ...]) -> Any:
-    """What stands there."""
+    """Return the value at a place."""
     for step in place:
         tree = tree[step]
     return tree
 
 
 def cluster() -> tuple[Built, ...]:
-    """What is there beside the object: owners, a claim and a template of one."""
+    """Return the other objects of the cluster: owners, a claim and a template of one."""
     claims = [
         Built(
             {
@@ -73,4 +73,4 @@ def _pods_of(tree: Tree) -> Iterator[Tree]:
         spec = template.get("spec") if place and isinstance(template, dict) else None
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
             metadata = {"name": "work-0", "namespace": "team-alpha", **(template.get("metadata") or {})}
-            yield World().sent({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            yield FakeApi().sent({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})

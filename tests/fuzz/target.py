@@ -1,4 +1,4 @@
-"""What holds for every review: an answer that the API server takes, for work in proportion to its size."""
+"""Properties of every review: an answer that the API server takes, and work in proportion to its size."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from jsonpatch import JsonPatchException
 from jsonpointer import JsonPointerException
 
 from tests.builders import a_namespace, a_tenant
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from tests.fuzz.seeds import cluster
 from tests.property.test_admission import POLICIES
 from webhook.admission.review import BadReview, Request, decode
@@ -54,11 +54,11 @@ def judge(body: bytes, which: int, loop: asyncio.Runner) -> tuple[str, ...]:
         request = decode(body)
     except BadReview as bad:
         return ("bad", _shape(str(bad)))
-    world = World(*cluster(), *TENANTS, a_namespace("team-beta"), policy=POLICIES[which % len(POLICIES)])
+    world = FakeApi(*cluster(), *TENANTS, a_namespace("team-beta"), policy=POLICIES[which % len(POLICIES)])
     return loop.run(_judged(world, request, body))
 
 
-async def _judged(world: World, request: Request, body: bytes) -> tuple[str, ...]:
+async def _judged(world: FakeApi, request: Request, body: bytes) -> tuple[str, ...]:
     mutated = await _answered(world.webhooks.mutate, request, body)
     validated = await _answered(world.webhooks.validate, request, body)
     if mutated is not None and mutated.patch and mutated.sent is not None:
@@ -72,7 +72,7 @@ async def _judged(world: World, request: Request, body: bytes) -> tuple[str, ...
     return (*_signature("mutate", mutated), *_signature("validate", validated))
 
 
-async def _settles(world: World, body: bytes, patched: Any) -> None:
+async def _settles(world: FakeApi, body: bytes, patched: Any) -> None:
     """A second pass over what the first one made changes nothing."""
     try:
         review = json.loads(body)
@@ -119,7 +119,7 @@ def _no_json(constant: str) -> None:
 
 
 def _signature(webhook: str, answer: Answer | None) -> tuple[str, ...]:
-    """What kind of answer it is: names and numbers aside."""
+    """Return the kind of an answer, without names and numbers."""
     if answer is None:
         return (webhook, "bad")
     paths = sorted({re.sub(r"\d+", "0", each["path"]) for each in answer.patch})

@@ -1,4 +1,4 @@
-"""What people write in a history: manifests, and changes of a workload's spec."""
+"""Actions of people in a history: manifests, and changes of a workload's spec."""
 
 from collections.abc import Callable
 from typing import Any

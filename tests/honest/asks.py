@@ -1,4 +1,4 @@
-"""What is asked for, by whom, and the rows of a quota that count it."""
+"""Requests: the GPUs asked for, the user, and the rows of a quota that count them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

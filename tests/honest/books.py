@@ -1,4 +1,4 @@
-"""What the oracle reads of the books: the GPUs on each row, as a ledger counts them. How it keeps them is its own."""
+"""The books as the oracle reads them: the GPUs on each row, as a ledger counts them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ByRow = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Books:
-    """What pods hold that exist, and what is booked in all, without what the queue reserves for its head."""
+    """The GPUs that existing pods use, and all that is booked except what the queue reserves for its head."""
 
     used: ByRow
     booked: ByRow

@@ -1,4 +1,4 @@
-"""When books may be expected to be right to the second: not just after a change that takes its time."""
+"""The seconds in which books may be expected to be right: not just after a change that takes its time."""
 
 from collections import defaultdict
 
@@ -17,7 +17,7 @@ LONG_AGO = float("-inf")
 
 
 class Calm:
-    """What has disturbed the books, and when."""
+    """The disturbances of the books, with their times."""
 
     def __init__(self) -> None:
         self.moved_at = LONG_AGO

@@ -74,7 +74,7 @@ class ClaimController:
 
 
 class Allocations:
-    """Where the claims that pods share are allocated: all these pods run on that node."""
+    """The allocations of shared claims: all pods of a claim run on its node."""
 
     def __init__(self, running: Iterable[Tree]) -> None:
         self._nodes: dict[tuple[str, str], str] = {}

@@ -80,8 +80,8 @@ class CommandChecks:
         if ROOM_NOW in text and not self._may_fit(tree, tenant):
             self._fail("why-pending promises what can't fit", subject, name=name, text=text)
         for refusal in REFUSED_NOW.findall(text):
-            kept = self._expected.is_kept_by_queue(tenant, refusal)
-            if "asks for" in refusal and not kept and self._has_room_for_all(tree, tenant):
+            reserved = self._expected.is_reserved_for_queue(tenant, refusal)
+            if "asks for" in refusal and not reserved and self._has_room_for_all(tree, tenant):
                 self._fail("why-pending denies room that is there", subject, name=name, text=text)
         bounds, rows = self._expected.bounds(tenant), {row.label: row for row in self._expected.rows(tenant)}
         for used, hard, row in USES.findall(text):
@@ -116,14 +116,14 @@ class CommandChecks:
         pod = self._api.find(PODS, (tree["metadata"]["namespace"], pod_name))
         if pod is None:
             return
-        whose = self._queue.queued_as(pod)
+        unit = self._queue.queued_as(pod)
         units = self._queue.units(tenant)
         waiting = [(VALUES[e.tier], (e.created, self._queue.age(e.tree)), self._queue.queued_as(e.tree)) for e in units]
-        if not any(each[2] == whose for each in waiting) or self._queue.orphans(tenant):
+        if not any(each[2] == unit for each in waiting) or self._queue.orphans(tenant):
             return
-        mine = [each for each in waiting if each[2] == whose]
+        mine = [each for each in waiting if each[2] == unit]
         (tier, first, _), last = min(mine, key=lambda e: (-e[0], e[1])), max(each[1] for each in mine)
-        others = [each for each in waiting if each[2] != whose]
+        others = [each for each in waiting if each[2] != unit]
 
         def is_older(one: tuple[str, str], other: tuple[str, str]) -> bool:
             return one[0] < other[0] and one[1] < other[1]  # by its pods, and by its workload
@@ -148,8 +148,8 @@ class CommandChecks:
         found = await explained(asked, tree)
         expected, name = self._expected, tree["metadata"]["name"]
         subject, bounds = f"{expected.on_exceed(tenant)} {tree['kind']}", expected.bounds(tenant)
-        kept, ended = expected.is_kept_by_queue(tenant, found.message), is_finished(tree) or is_terminal(tree)
-        if "asks for" in found.message and not kept and not ended and self._has_room_for_all(tree, tenant):
+        reserved, ended = expected.is_reserved_for_queue(tenant, found.message), is_finished(tree) or is_terminal(tree)
+        if "asks for" in found.message and not reserved and not ended and self._has_room_for_all(tree, tenant):
             self._fail("explain refuses with room", subject, name=name, message=found.message)
         if found.class_now and gpus_of(tree) and found.class_now.tier != tier_of(tree):
             self._fail("explain says another tier", subject, name=name, now=found.class_now)

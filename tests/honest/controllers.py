@@ -34,7 +34,7 @@ from tests.honest.scaling import Scaling
 
 
 class Controllers:
-    """All controllers of the cluster; `step` is a second of its life."""
+    """The controllers of the cluster; `step` is a second of its life."""
 
     def __init__(self, api: Api, life: Life, observer: Observer, claims: ClaimController, kueue: Kueue) -> None:
         self._api = api

@@ -45,7 +45,7 @@ class CreateChecks:
         asked = expected.booked_with(tree, one)
         freed = [expected.ask_of(preempted)] if preempted else []
         if preempted and expected.api.still_there(PODS, preempted) is None:
-            freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it held
+            freed = freed if expected.has_room_now(tenant, asked) else []  # somebody may have what it used
         retried = expected.lost_of(controller)[:1]
         what = controller["kind"] if controller else "bare pod"
         subject = f"{exceed} {what}"
@@ -55,7 +55,7 @@ class CreateChecks:
             return
         if not reply.allowed:
             self._refused_pod(subject, reply, tenant, asked, freed, in_booked_gang=in_booked_gang)
-            fair = fair and reply.code == 403 and not expected.is_kept_by_queue(tenant, reply.sentence)
+            fair = fair and reply.code == 403 and not expected.is_reserved_for_queue(tenant, reply.sentence)
             by_slots = fair and expected.has_room(tenant, asked, retried, by_slots=True)
             if by_slots and not expected.has_room(tenant, asked):
                 self._fail(NOBODYS, subject, sentence=reply.sentence, bounds=expected.lately(tenant))
@@ -94,7 +94,7 @@ class CreateChecks:
             return
         if in_booked_gang and quiet and not any(each.until > loop().time() for each in expected.lost):
             self._fail("pod of a booked gang refused", subject, sentence=reply.sentence)
-        if expected.is_kept_by_queue(tenant, reply.sentence):
+        if expected.is_reserved_for_queue(tenant, reply.sentence):
             return
         if fair and expected.has_room(tenant, asked):
             self._fail("refused with room", subject, sentence=reply.sentence, bounds=expected.lately(tenant))

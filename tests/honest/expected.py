@@ -1,4 +1,4 @@
-"""What each row of a quota holds, counted from the objects that exist: two bounds.
+"""Bounds for each row of a quota, counted from the objects that exist.
 
 `low` is what pods hold that run or may run. `high` adds all that may be reserved: whole gangs, creates that were
 admitted and lost, preempted pods beside their replacements. Whoever is refused, demoted or told that there is no room,
@@ -301,9 +301,9 @@ class Expected:
                 low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
             for gang in gangs:
                 mine = members.get(uid_of(gang), [])
-                held = row.sum(map(self.ask_of, mine))
+                total = row.sum(map(self.ask_of, mine))
                 reserved = self._reserved_for(gang, mine)
-                high += max(held, row.sum(reserved))
+                high += max(total, row.sum(reserved))
                 if not mine and row.tier and self.on_exceed(tenant) == "Demote":  # to which tier no pod shows yet
                     others = [replace(each, tier=row.tier) for each in reserved if each.tier != row.tier]
                     high += row.sum(others)
@@ -366,7 +366,7 @@ class Expected:
                 log.popleft()
 
     def lately(self, tenant: str, seconds: float = WINDOW) -> Mapping[str, Bounds]:
-        """Return the least and the most that each row may have held within these seconds."""
+        """Return the least and the most that each row may have used within these seconds."""
         self.note()
         found: dict[str, Bounds] = {}
         for when, bounds in self._log[tenant]:
@@ -387,7 +387,7 @@ class Expected:
                 return False
         return True
 
-    def is_kept_by_queue(self, tenant: str, sentence: str) -> bool:
+    def is_reserved_for_queue(self, tenant: str, sentence: str) -> bool:
         """Tells whether a sentence says that GPUs are reserved for the queue, and somebody is in it."""
         return QUEUED in sentence and any(map(is_gated, self.pods(tenant)))
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a history: leaders and replicas that go, creates that are refused after us, watches that lag."""
+"""Faults of a history: leaders and replicas that go, creates that others refuse after us, watches that lag."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -7,10 +7,10 @@ from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
 
 WHOLE_SECONDS = 5.0
-"""All pods of a gang that are there get their turn within this, once the first one has."""
+"""All pods of a gang that are there are opened within this, once the first one is."""
 
 LAG_SECONDS = 1.5
-"""The leader sees a change of a gang within this, and the oracle what the leader let in."""
+"""The leader sees a change of a gang within this, and the oracle what the leader admitted."""
 
 
 class GangChecks:
@@ -56,10 +56,10 @@ class GangChecks:
             if uid not in expected.admitted and any(expected.holds(each) and not is_deleting(each) for each in pods):
                 if loop().time() < self._changed_at.get(uid.partition("/")[0], float("-inf")) + LAG_SECONDS:
                     self.grown.add(uid)
-                held = [expected.ask_of(each) for each in pods if expected.holds(each)]
+                used = [expected.ask_of(each) for each in pods if expected.holds(each)]
                 tenant = expected.tenant_of(gang["metadata"]["namespace"])
                 in_part = uid in self.grown or (tenant is not None and expected.on_exceed(tenant) == "Warn")
-                expected.admitted[uid] = held if in_part else expected.whole_of(gang)
+                expected.admitted[uid] = used if in_part else expected.whole_of(gang)
                 if _any_waits(pods):
                     self._since[uid] = loop().time()
                     self._while_new |= set() if self._calm.knows_tenants() else {uid}

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 from tests.honest.report import Failure, Report
-from tests.honest.world import History, World
+from tests.honest.world import History, Simulation
 from tests.ledger.virtual_time import VirtualLoop
 
 
@@ -15,10 +15,10 @@ def run(history: History) -> Report:
     errors = _Errors()
     root = logging.getLogger()
     root.handlers, root.level = [errors], logging.ERROR
-    worlds: list[World] = []
+    worlds: list[Simulation] = []
 
     async def story() -> None:
-        worlds.append(World(history))
+        worlds.append(Simulation(history))
         try:
             await worlds[0].run()
         finally:

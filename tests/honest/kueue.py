@@ -11,7 +11,7 @@ AGAIN_SECONDS = 5
 
 
 class Kueue:
-    """It admits pods whose time has come. `admit` lifts the gate of one, and tells whether it could."""
+    """Admits pods when their time has come. `admit` lifts the gate of one and returns whether it could."""
 
     def __init__(self, api: Api, life: Life, admit: Callable[[Tree], Awaitable[bool]]) -> None:
         self._api = api

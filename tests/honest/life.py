@@ -1,4 +1,4 @@
-"""What happens in the cluster by itself, a second at a time: kubelets, garbage collector, controllers, scheduler."""
+"""Events of the cluster itself, a second at a time: kubelets, garbage collector, controllers, scheduler."""
 
 from collections.abc import Iterable
 from datetime import UTC, timedelta
@@ -36,7 +36,7 @@ from webhook.kube.client import RFC_3339
 
 
 class Observer(Protocol):
-    """It creates what controllers want, and is told of what happens."""
+    """Creates what controllers want, and is notified of what happens."""
 
     async def create(self, tree: Tree) -> Reply: ...
 

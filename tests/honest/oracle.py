@@ -1,4 +1,4 @@
-"""What an honest user may expect: it watches a history as it goes and judges each answer.
+"""The expectations of an honest user: the oracle watches a history as it goes and judges each answer.
 
 Known weaknesses: calm.py has the seconds that it excuses. Under Hold it can't tell a pod whose GPUs are reserved from
 one that waits.
@@ -41,11 +41,11 @@ LOST_SECONDS = H + 12
 """So long a reservation may stand whose create was refused after us."""
 
 SLOT_SECONDS = 7.0
-"""So long the slot of a pod that was deleted may be kept for the next one of its controller: 5 s, and the news."""
+"""The slot of a deleted pod may be reserved this long for the next one of its controller: 5 s, and the news."""
 
 
 class Oracle:
-    """It passes creates and updates on to the API server, and is told of what happens (life.Observer)."""
+    """Passes creates and updates on to the API server, and observes what happens (life.Observer)."""
 
     def __init__(self, api: Api, server: ApiServer, flavors: Flavors) -> None:
         self.report = Report()
@@ -160,7 +160,7 @@ class Oracle:
     def _note_admitted(self, reply: Reply, tenant: str) -> None:
         """Note which gang is booked by this: a group is with its first pod that asks for GPUs.
 
-        A queue books a gang in its turn, and what Warn lets in over the quota is booked by nobody.
+        A queue books a gang at its head, and what Warn admits over the quota is booked by nobody.
         """
         tree, over = reply.tree or {}, any(each.startswith("exceeded quota") for each in reply.warnings)
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None

@@ -37,7 +37,7 @@ class Backoff:
 
 
 class PodMaker:
-    """It has what all controllers share; `refused` are workloads whose controllers wait after a refusal."""
+    """The common part of all controllers; `refused` are workloads whose controllers wait after a refusal."""
 
     def __init__(self, api: Api, life: Life, observer: Observer) -> None:
         self.refused = Backoff(1, 60)

@@ -174,7 +174,7 @@ class QueueChecks:
         return str((found or [tree])[-1]["metadata"]["creationTimestamp"])
 
     def _check_order(self) -> None:
-        """Whoever is opened while an older one of the same tier waits on the same row needs a reason."""
+        """Check that a pod that is opened before an older one of its tier and row has a reason."""
         api = self._expected.api
         gated = {uid_of(pod): key_of(pod) for pod in api.all(PODS) if is_gated(pod) and not is_deleting(pod)}
         now = {uid: api.find(PODS, key) for uid, key in self._gated.items() if uid not in gated}

@@ -53,7 +53,7 @@ class _NoEvents:
 
 
 class Replica:
-    """It answers reviews from `start` to `stop`, and leads from `lead` to `stop_leading`. `peers`: all replicas."""
+    """Answers reviews from `start` to `stop`, and leads from `lead` to `stop_leading`. `peers`: all replicas."""
 
     def __init__(self, client: ReplicaClient, name: str, policy: str, peers: "list[Replica]") -> None:
         self.client = client
@@ -90,7 +90,7 @@ class Replica:
             Metrics(),
         )
         self.webhooks = Webhooks(cluster, self.ledger, self._active.current, lambda *_: None)
-        self._writing = asyncio.gather(self._parts.held.run(), self._parts.pending.run())
+        self._writing = asyncio.gather(self._parts.queued.run(), self._parts.pending.run())
         self.alive = True
 
     def _way_to_leader(self) -> Any:

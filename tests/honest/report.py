@@ -1,4 +1,4 @@
-"""What happened in a history, and which expectations of an honest user were broken."""
+"""The report of a history: its events, and the broken expectations of an honest user."""
 
 from dataclasses import dataclass, field
 

@@ -37,7 +37,7 @@ MARKING_LABELS = (TIER_LABEL, "leaderworkerset.sigs.k8s.io/name")
 
 @dataclass
 class Reply:
-    """What the client of the API server gets. `tree`: the object as it was stored, or would have been."""
+    """The answer that a client of the API server gets. `tree`: the object as it was, or would have been, stored."""
 
     allowed: bool
     code: int = 200

@@ -36,7 +36,7 @@ def honest(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def failures() -> dict[str, list[str]]:
-    """What fails in each story."""
+    """Return the failures of each story."""
     done = honest("--stories")
     assert done.returncode == 0, done.stderr
     found: dict[str, list[str]] = json.loads(done.stdout)

@@ -50,7 +50,7 @@ QUIET_SECONDS = 10.0
 """Nothing has changed for so long before the commands are asked."""
 
 
-class World:
+class Simulation:
     """The cluster, the replicas and the oracle of one history."""
 
     def __init__(self, history: History) -> None:
@@ -182,7 +182,7 @@ class World:
             waited += 1
 
     async def _drain(self) -> None:
-        """Delete what runs for ever, the oldest first, so that whoever waits gets its turn; then all the rest."""
+        """Delete what runs for ever, the oldest first, so that whoever waits is admitted; then all the rest."""
         for _ in range(14):
             there = [(kind, key) for kind, key in self._applied.values() if self._api.find(KINDS[kind], key)]
             if not there:
@@ -224,7 +224,7 @@ class World:
             await done
 
     async def _do_wait(self, _: Action) -> None:
-        """Only time passes."""
+        """Let only time pass."""
 
     async def _do_apply(self, action: Action) -> None:
         name, kind = action["name"], action["kind"]

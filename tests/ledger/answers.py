@@ -1,4 +1,4 @@
-"""What a request asks for, and how an answer looks on the wire."""
+"""Requests, and answers as they look on the wire."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from tests.ledger.history import Tree
 
 
 def unversioned(stored: Tree, patch: Tree) -> Tree:
-    """What a merge patch changes: it minds the version only where it bears one."""
+    """Return the change that a merge patch makes; it minds the version only where it bears one."""
     if "resourceVersion" in patch.get("metadata", {}):
         return stored
     metadata = {name: value for name, value in stored["metadata"].items() if name != "resourceVersion"}
@@ -30,7 +30,7 @@ def merged(tree: object, patch: object) -> Tree:
 
 
 def selection(namespace: str, query: Mapping[str, str]) -> Callable[[Tree], bool]:
-    """Whether a list or a watch shows an object: by its namespace, a field selector and labels."""
+    """Return the predicate of a list or watch: by namespace, a field selector and labels."""
     terms = [term for term in query.get("fieldSelector", "").split(",") if term]
     labels = [tuple(term.split("=")) for term in query.get("labelSelector", "").split(",") if term]
 

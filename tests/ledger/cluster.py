@@ -23,7 +23,7 @@ YES, NO, AGAIN = "yes", "no", "try again"
 
 
 class Overdrawn(AssertionError):  # noqa: N818 - what has happened
-    """A ledger holds less than was promised, or more is stored than the quota allows."""
+    """A ledger counts less than was reserved, or more is stored than the quota allows."""
 
 
 class Cluster:
@@ -34,7 +34,7 @@ class Cluster:
         self.truth = Truth()
         self.processes: list[Process] = []
         self.most: dict[str, Decimal] = {}
-        """The most that each ledger has held, since somebody last forgot it."""
+        """The most GPUs in each ledger since somebody last forgot it."""
         self._before: dict[str, tuple[Account, Decimal]] = {}
         self._sealed: dict[str, Account] = {}
         self._tenants: set[str] = set()
@@ -45,13 +45,13 @@ class Cluster:
     # --- tenants and namespaces
 
     def tenant(self, name: str, quota: int) -> None:
-        """Somebody applies a TenantQuota of one row, the total."""
+        """Apply a TenantQuota of one row, the total."""
         self._tenants.add(name)
         spec = {"namespaceSelector": {"matchLabels": {TENANT: name}}, "quotas": [{"gpus": quota}]}
         self.api.make(TENANT_QUOTAS, {"metadata": {"name": name}, "spec": spec})
 
     def namespace(self, name: str, tenant: str) -> None:
-        """Somebody makes a namespace, or gives it to another tenant."""
+        """Make a namespace, or give it to another tenant."""
         labels = {TENANT: tenant}
         if ("", name) in self.api.history(NAMESPACES).objects:
             before = self.api.history(NAMESPACES).objects["", name]["metadata"]
@@ -60,22 +60,22 @@ class Cluster:
             self.api.make(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
 
     def lower(self, tenant: str, quota: int) -> None:
-        """Somebody lowers a quota."""
+        """Lower a quota."""
         stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
         self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "quotas": [{"gpus": quota}]})
 
     def exceeding(self, tenant: str, what: str, **more: Any) -> None:
-        """Somebody says what happens above a quota."""
+        """Set what happens above a quota."""
         stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
         self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "onExceed": what, **more})
 
     async def empty(self, tenant: str) -> None:
-        """Somebody empties the status."""
+        """Empty the status."""
         self.api.change(TENANT_QUOTAS, ("", tenant), status=None)
         await self.balance()
 
     async def delete(self, tenant: str) -> None:
-        """Somebody deletes the TenantQuota."""
+        """Delete the TenantQuota."""
         self.api.remove(TENANT_QUOTAS, ("", tenant))
         await self.balance()
 
@@ -89,7 +89,7 @@ class Cluster:
         return process
 
     async def end(self) -> None:
-        """All processes end."""
+        """End all processes."""
         for process in self.processes:
             await process.kill()
 
@@ -114,13 +114,13 @@ class Cluster:
         name, of = create.name, self._tenant(tenant or self.owner(create.namespace))
         answer = await at.book(_booking(create, of))
         if isinstance(answer, Booked) and create.state is State.ASKED:
-            self.truth.become(name, State.PROMISED, self._heir_of(name))
+            self.truth.become(name, State.RESERVED, self._slot_of(name))
         return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
 
     async def store(self, *names: str) -> None:
-        """Creates that were promised are stored; others fail, for they were refused."""
+        """Store the creates with a reservation; the others fail, because they were refused."""
         for name in names:
-            if self.truth.creates[name].state is State.PROMISED:
+            if self.truth.creates[name].state is State.RESERVED:
                 kind = WORKLOADS if self.truth.creates[name].workload else PODS
                 self.api.make(kind, self._tree(name))
                 self.truth.become(name, State.STORED)
@@ -167,12 +167,12 @@ class Cluster:
         await self.balance()
 
     async def never_scaled(self, name: str) -> None:
-        """A change of a workload that was let in fails after us."""
+        """Let a change of an admitted workload fail after us."""
         self.truth.creates[name] = replace(self.truth.creates[name], growing=0)
         await self.balance()
 
     async def never(self, name: str) -> None:
-        """A create that was promised fails after us."""
+        """Let a create with a reservation fail after us."""
         self.truth.become(name, State.NEVER)
         await self.balance()
 
@@ -184,7 +184,7 @@ class Cluster:
         await self.balance()
 
     async def deleted(self, name: str) -> None:
-        """Somebody deletes a pod, and it ends."""
+        """Delete a pod, and let it end."""
         self._end(name)
         await self.balance()
         await self.gone(name)
@@ -219,7 +219,7 @@ class Cluster:
             self._wrong.append(str(wrong))
 
     def check(self) -> None:
-        """No sealed ledger holds less than is stored and promised, and no more is stored than the quota allows."""
+        """No sealed ledger counts less than is stored and reserved, and no more is stored than the quota allows."""
         accounts = {tree["metadata"]["name"]: (tree, self.account(tree["metadata"]["name"])) for tree in self._quotas()}
         self._sealed |= {name: account for name, (_, account) in accounts.items() if account}
         unsealed = [name for name, (_, account) in accounts.items() if not account]
@@ -229,7 +229,7 @@ class Cluster:
             raise Overdrawn(f"a namespace is open in two ledgers: {opened}")
         for name, (tree, account) in accounts.items():
             if account is None:
-                self._before.pop(name, None)  # a rebuild from nothing forgets who replaces whom
+                self._before.pop(name, None)  # a rebuild from nothing forgets replacements
             else:
                 elsewhere = [*opened, *(each for other in rebuilt for each in _in(other, "open"))]
                 self._check_account(name, account, read_tenant(tree), elsewhere)
@@ -241,25 +241,25 @@ class Cluster:
         if name not in self._before:
             self.truth.forgotten |= {each.name for each in self.truth.workloads(here)}
         self.truth.forgotten -= {uid for _, uid in account.gangs}
-        [row], held = tenant.rows, self.charge(name)
-        self.most[name] = max(held, self.most.get(name, held))
-        if held < self.truth.potential(here):
-            raise Overdrawn(f"the ledger of {name} holds {held}, and {self.truth.potential(here)} was promised")
-        before, self._before[name] = self._before.get(name), (account, held)
+        [row], charged = tenant.rows, self.charge(name)
+        self.most[name] = max(charged, self.most.get(name, charged))
+        if charged < self.truth.potential(here):
+            raise Overdrawn(f"the ledger of {name} holds {charged}, and {self.truth.potential(here)} was reserved")
+        before, self._before[name] = self._before.get(name), (account, charged)
         if _in(account, "closed"):
-            return  # what its next ledger has let in there is counted here too, until it is dropped
-        if before and before[0].namespaces == account.namespaces and held > max(row.hard, before[1]):
-            raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {held}, and the quota is {row.hard}")
+            return  # what its next ledger has admitted there is counted here too, until it is dropped
+        if before and before[0].namespaces == account.namespaces and charged > max(row.hard, before[1]):
+            raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {charged}, and the quota is {row.hard}")
 
     def _check_none_is_lost(self, accounts: Iterable[Account]) -> None:
         known = {namespace for account in accounts for namespace in account.namespaces}
         lost = [
             each.name
-            for each in self.truth.named(State.PROMISED, State.STORED, State.PREEMPTED)
+            for each in self.truth.named(State.RESERVED, State.STORED, State.PREEMPTED)
             if each.namespace not in known
         ]
         if lost:
-            raise Overdrawn(f"{lost} were promised, and are in no ledger")
+            raise Overdrawn(f"{lost} were reserved, and are in no ledger")
 
     def account(self, tenant: str = "alpha") -> Account | None:
         """The account as it is stored; None where it isn't sealed."""
@@ -268,7 +268,7 @@ class Cluster:
         return account if tree and account.is_sealed(tree["metadata"]["uid"]) else None
 
     def state(self, namespace: str, tenant: str) -> str:
-        """What an account says of a namespace, "" where it doesn't know it."""
+        """Return the state of a namespace in an account, "" where the account doesn't know it."""
         account = self.account(tenant)
         return account.namespaces.get(namespace, "") if account else "unsealed"
 
@@ -280,17 +280,17 @@ class Cluster:
                 await process.client.let("PUT")
 
     def charge(self, tenant: str = "alpha") -> Decimal:
-        """What a sealed ledger holds in all."""
+        """Return the total of a sealed ledger."""
         account, tree = self.account(tenant), self.api.history(TENANT_QUOTAS).objects["", tenant]
         assert account is not None, f"the ledger of {tenant} is not sealed"
-        [held] = usage_of(account, read_tenant(tree)).values()
-        return held
+        [charged] = usage_of(account, read_tenant(tree)).values()
+        return charged
 
     def _quotas(self) -> list[dict[str, Any]]:
         return self.api.objects(TENANT_QUOTAS)
 
     def owner(self, namespace: str) -> str:
-        """Whose a namespace is by its label."""
+        """Return the tenant that a namespace's label names."""
         labels: dict[str, str] = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
         return labels[TENANT]
 
@@ -301,7 +301,7 @@ class Cluster:
     def _tenant(self, name: str) -> Tenant:
         return read_tenant(self.api.history(TENANT_QUOTAS).objects["", name])
 
-    def _heir_of(self, name: str) -> str:
+    def _slot_of(self, name: str) -> str:
         accounts = [self.account(tree["metadata"]["name"]) for tree in self._quotas()]
         pods = [each for account in accounts if account for each in account.entries if each.is_pod]
         return next((each.slot for each in pods if each.uid == name), "")

@@ -1,4 +1,4 @@
-"""What etcd keeps of one kind of object: each state that one was ever in, under a version that only grows."""
+"""The history of one kind of object as etcd has it: each state that ever was, under a growing version."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ class Change:
     now: Tree | None
 
     def seen_by(self, selects: Selects) -> tuple[Literal["ADDED", "MODIFIED", "DELETED"], Tree] | None:
-        """What a watch with a selector tells of it. What is gone is told as it was last, at the version of its end."""
+        """Return what a watch with a selector shows. A deleted object appears as it was last, at its end's version."""
         before = self.before if self.before is not None and selects(self.before) else None
         now = self.now if self.now is not None and selects(self.now) else None
         if now is not None:
@@ -81,7 +81,7 @@ class History:
 
 
 def key_of(tree: Tree) -> Key:
-    """What an object is called."""
+    """Return the key of an object."""
     return tree["metadata"].get("namespace", ""), tree["metadata"]["name"]
 
 

@@ -109,7 +109,7 @@ class Process:
 
     @asynccontextmanager
     async def _handed(self, booking: Booking | GangBooking) -> AsyncIterator[Awaitable[bool]]:
-        """What is sent stays in the other one's socket, whether or not we wait for an answer."""
+        """Hand a booking over; it stays in the other socket whether or not we wait for an answer."""
         assert self.hands_to is not None
         if not self.hands_to.takes:
             raise Failed("HTTP 401", 401)
@@ -127,23 +127,23 @@ class Process:
         return booked
 
     def lead(self, *, first: bool = False) -> None:
-        """It gets the Lease."""
+        """Acquire the Lease."""
         identity = f"{self.name}-{next(_names)}"
         self.leader = Leader(Term(self.ledger, identity), self.stored, self, self.changes, H, self.clock)
         self._leading = asyncio.create_task(self.leader.lead(first))
 
     @property
     def leads(self) -> bool:
-        """Whether it takes itself for the leader."""
+        """Return whether it takes itself for the leader."""
         return self._leading is not None and not self._leading.done()
 
     def raise_what_ended_it(self) -> None:
-        """What no leader expects."""
+        """Raise an error that no leader expects."""
         if self._leading is not None and self._leading.done() and not self._leading.cancelled():
             self._leading.result()
 
     async def stop_leading(self) -> None:
-        """It loses the Lease, and knows it."""
+        """Lose the Lease, and know it."""
         if self._leading is not None:
             self._leading.cancel()
             await asyncio.gather(self._leading, return_exceptions=True)
@@ -163,7 +163,7 @@ class Process:
         self.client.release()
 
     async def kill(self) -> None:
-        """Nothing of it goes on."""
+        """Stop everything at once."""
         await self.stop_leading()
         for task in (*self._tasks, *self._taking):
             task.cancel()
@@ -174,7 +174,7 @@ class Process:
 
     @asynccontextmanager
     async def workloads(self, observer: WorkloadView) -> AsyncIterator["_Workloads"]:
-        def told(uid: str, declared: Declared | None) -> None:
+        def notify(uid: str, declared: Declared | None) -> None:
             if declared is None:
                 observer.release(uid)
             else:
@@ -183,7 +183,7 @@ class Process:
         def listed(found: Mapping[str, Declared]) -> None:
             observer.observe_all(KIND, found)
 
-        reflector = Reflector(self.client, Source(WORKLOADS, key="uid"), _declared, told, listed)
+        reflector = Reflector(self.client, Source(WORKLOADS, key="uid"), _declared, notify, listed)
         task = asyncio.create_task(reflector.run())
         try:
             await reflector.synced.wait()
@@ -194,7 +194,7 @@ class Process:
 
     @asynccontextmanager
     async def pods(self, observer: PodView) -> AsyncIterator["_Pods"]:
-        async with PodInformer(self.client, _holding, _told(observer), observer.observe_all) as pods:
+        async with PodInformer(self.client, _holding, _applied(observer), observer.observe_all) as pods:
             await pods.wait_synced()
             yield _Pods(pods)
 
@@ -224,7 +224,7 @@ class Process:
         self.stranded[tenant] = [str(each) for each in gangs]
 
     def subscribe(self, _: Callable[[], None]) -> None:
-        """It is told of everything by `changes`."""
+        """Do nothing, because `changes` delivers every event."""
 
     def _namespace_changed(self, name: str, tenant: str | None) -> None:
         self.namespaces[name] = tenant or ""
@@ -257,7 +257,7 @@ class _Workloads:
 
 
 async def _declared(raw: msgspec.Raw) -> Declared | None:
-    """What a workload declares: as many GPUs as its label says."""
+    """Return the GPUs that a workload declares by its label."""
     tree = msgspec.json.decode(raw)
     metadata = tree["metadata"]
     charges = (Charge(Decimal(tree["spec"]["gpus"]), None),)
@@ -276,18 +276,18 @@ class _Pods:
         self.problems = informer.problems
 
 
-def _told(observer: PodView) -> Callable[[str, Holding | None], None]:
-    def told(uid: str, holding: Holding | None) -> None:
+def _applied(observer: PodView) -> Callable[[str, Holding | None], None]:
+    def notify(uid: str, holding: Holding | None) -> None:
         if holding is None:
             observer.release(uid)
         else:
             observer.observe(uid, holding)
 
-    return told
+    return notify
 
 
 async def _holding(seen: SeenPod) -> Holding:
-    """What a pod holds: as many GPUs as its label says."""
+    """Return the GPUs that a pod uses by its label."""
     metadata = seen.metadata
     charge = Charge(_gpus(metadata.labels), None)
     return Holding(

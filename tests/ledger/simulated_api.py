@@ -24,7 +24,7 @@ WITH_STATUS = (PODS, TENANT_QUOTAS, WORKLOADS)
 
 @dataclass(frozen=True)
 class Place:
-    """What a path leads to: a kind by the path of all its objects, a namespace, a name, "status"."""
+    """The target of a path: a kind by the path of all its objects, a namespace, a name, "status"."""
 
     kind: str
     namespace: str = ""
@@ -56,7 +56,7 @@ class SimulatedApi:
         self._uids = itertools.count(1)
 
     def history(self, kind: str) -> History:
-        """All that ever was of a kind."""
+        """Return all that ever was of a kind."""
         if kind not in self._histories:
             self._histories[kind] = History(FIRST_VERSIONS.get(kind, 1))
         return self._histories[kind]
@@ -99,8 +99,8 @@ class SimulatedApi:
         if place.part == "status":
             return {**_without(stored, "status"), **({"status": body["status"]} if body.get("status") else {})}
         fixed = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp")
-        kept = {name: stored["metadata"][name] for name in fixed if name in stored["metadata"]}
-        now = {**body, "metadata": {**body["metadata"], **kept}}
+        fixed_fields = {name: stored["metadata"][name] for name in fixed if name in stored["metadata"]}
+        now = {**body, "metadata": {**body["metadata"], **fixed_fields}}
         if place.kind in WITH_STATUS:
             now = {**_without(now, "status"), **({"status": stored["status"]} if "status" in stored else {})}
         if now.get("spec") != stored.get("spec"):
@@ -110,12 +110,12 @@ class SimulatedApi:
     # --- what happens in the cluster
 
     def make(self, kind: str, tree: Tree) -> Tree:
-        """Somebody creates an object."""
+        """Create an object."""
         namespace = tree["metadata"].get("namespace", "")
         return self.create(Place(kind, namespace), tree)
 
     def change(self, kind: str, key: Key, **fields: Any) -> Tree:
-        """Somebody changes fields of an object, its status among them; None takes one away."""
+        """Change fields of an object, its status among them; None takes one away."""
         stored = self.history(kind).objects[key]
         now = {name: value for name, value in {**stored, **copied(fields)}.items() if value is not None}
         if now.get("spec") != stored.get("spec"):
@@ -128,7 +128,7 @@ class SimulatedApi:
         self.history(kind).write(key, None)
 
     def objects(self, kind: str) -> list[Tree]:
-        """All objects of a kind, as they are stored now."""
+        """Return the objects of a kind as they are stored now."""
         return [copied(tree) for tree in self.history(kind).objects.values()]
 
     def _now(self) -> str:

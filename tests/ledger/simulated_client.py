@@ -23,7 +23,7 @@ PATIENCE = 30.0
 
 
 class Fate(Enum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     ANSWERED = auto()
     CONFLICT = auto()
@@ -55,40 +55,40 @@ class Request:
 
 
 class SimulatedClient:
-    """What a ledger and a leader ask. `fates` decides of requests as they come."""
+    """The client of a ledger and a leader. `fates` decides the outcome of each request."""
 
     def __init__(self, api: SimulatedApi) -> None:
         self.api = api
         self.fates: Callable[[Request], Fate] = lambda _: Fate.ANSWERED
         self.waiting: list[Request] = []
         self.late: list[Request] = []
-        self._held: tuple[str, ...] = ()
+        self._paused: tuple[str, ...] = ()
         self._lists: list[asyncio.Future[None]] = []
-        self._lists_held = False
+        self._lists_paused = False
         self._views: dict[str, View] = {}
 
     def view(self, kind: str) -> View:
-        """How far this process has seen a kind."""
+        """Return how far this process has seen a kind."""
         history = self.api.history(kind)
         return self._views.setdefault(kind, View(history, history.version))
 
     def hold(self, *requests: str) -> None:
         """Let requests wait whose method and path begin so; "" are all."""
-        self._held = requests
+        self._paused = requests
 
     def release(self) -> None:
         """Let all through that wait, and all that come."""
-        self._held = ()
+        self._paused = ()
         for request in [each for each in self.waiting if not each.fate.done()]:
             request.fate.set_result(self.fates(request))
 
     def hold_lists(self) -> None:
         """Keep the answers to lists from now on, as old as they get meanwhile."""
-        self._lists_held = True
+        self._lists_paused = True
 
     def answer_lists_at_once(self) -> None:
         """Keep no more of them than there are."""
-        self._lists_held = False
+        self._lists_paused = False
 
     def release_lists(self) -> None:
         """Bring the answers that were kept."""
@@ -147,7 +147,7 @@ class SimulatedClient:
         version = view.history.version if quorum else view.position
         selects = selection(place.namespace, query)
         items = [raw(each, metadata_only) for each in view.history.at(version).values() if selects(each)]
-        if self._lists_held:
+        if self._lists_paused:
             self._lists.append(asyncio.get_running_loop().create_future())
             await self._lists[-1]
         yield Page(ListMeta(resource_version=str(version)), items)
@@ -180,8 +180,8 @@ class SimulatedClient:
                 yield Event("BOOKMARK", raw({"metadata": {"resourceVersion": str(since)}}, metadata_only=False))
                 continue
             since, view.position = change.version, max(view.position, change.version)
-            if (told := change.seen_by(selects)) is not None:
-                yield Event(told[0], raw(told[1], metadata_only))
+            if (event := change.seen_by(selects)) is not None:
+                yield Event(event[0], raw(event[1], metadata_only))
 
     def _next(self, view: View, since: int) -> Change | None:
         change = next(view.history.after(since), None)
@@ -198,8 +198,8 @@ class SimulatedClient:
 
     async def _passed(self, request: Request) -> Fate:
         """Wait until the request is let through, and raise what it meets on its way."""
-        held = str(request).startswith(self._held) if self._held else False
-        fate = await self._waited(request) if held else self.fates(request)
+        is_paused = str(request).startswith(self._paused) if self._paused else False
+        fate = await self._waited(request) if is_paused else self.fates(request)
         if fate is Fate.AWAY or self.api.away:
             raise Unreachable(f"{request}: connection refused")
         if fate is Fate.CONFLICT:

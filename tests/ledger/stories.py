@@ -42,7 +42,7 @@ class Stories:
 
 
 @in_virtual_time
-async def told(story: Story) -> None:
+async def passes(story: Story) -> None:
     """Tell it, in a cluster of its own."""
     cluster = Cluster()
     try:
@@ -55,7 +55,7 @@ def fails_without(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell it without its rule."""
     story.off(monkeypatch)
     with pytest.raises(AssertionError):
-        told(story)
+        passes(story)
 
 
 def replaced(owner: object, name: str, by: object) -> Callable[[pytest.MonkeyPatch], None]:

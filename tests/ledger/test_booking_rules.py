@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.ledger.cluster import NO, YES, Cluster, opened
 from tests.ledger.process import H
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.cluster import pod_informer
 from webhook.kube.reflector import Source
 from webhook.ledger import account, draft
@@ -34,13 +34,13 @@ async def an_account_that_somebody_edited_books_nothing(cluster: Cluster) -> Non
 
 
 @STORIES.of("horizon", replaced(rebuilding.Rebuilding, "_seconds_under_way", lambda *_: 0.0))
-async def a_rebuild_from_nothing_waits_for_every_create_that_was_let_in(cluster: Cluster) -> None:
+async def a_rebuild_from_nothing_waits_for_every_create_that_was_admitted(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     assert await cluster.ask("A", replica) == YES
     await leader.kill()
     await cluster.empty("alpha")
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     await cluster.time(H - 1)
     await cluster.store("A")
     await cluster.time(2)
@@ -160,7 +160,7 @@ async def _lapsed_where_taken(expiry: Any, _: str, account: Any) -> list[account
 
 @STORIES.of("taken", replaced(Expiry, "lapsed", _lapsed_where_taken))
 async def a_read_that_shows_another_pod_of_the_name_proves_nothing(cluster: Cluster) -> None:
-    """It may be deleted before the create is stored, so such a create is refused before it is booked, or kept for H."""
+    """The pod may be deleted before the create is stored, so the create is refused before booking, or booked for H."""
     leader, replica = await opened(cluster, 1)
     leader.client.view(PODS).flow()
     assert await cluster.ask("X", replica, gpus=0, place="web-0") == YES
@@ -178,7 +178,7 @@ def _in_any_slot(self: Any, _: object, entry: Entry) -> list[Entry]:
 
 
 @STORIES.of("oneheir", replaced(draft.Draft, "_tries", _in_any_slot))
-async def a_victim_has_one_heir(cluster: Cluster) -> None:
+async def a_victim_has_one_replacement(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     leader.client.view(PODS).flow()
     assert await cluster.ask("V", replica, controller="rs") == YES
@@ -193,12 +193,12 @@ async def a_victim_has_one_heir(cluster: Cluster) -> None:
 _PARTS = SlotSums._parts
 
 
-def _nothing_by_heirs(self: SlotSums, entry: Entry, *more: str) -> Any:
+def _nothing_by_replacements(self: SlotSums, entry: Entry, *more: str) -> Any:
     return _PARTS(self, structs.replace(entry, wants=()) if entry.slot else entry, *more)
 
 
-@STORIES.of("link", replaced(SlotSums, "_parts", _nothing_by_heirs))
-async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
+@STORIES.of("link", replaced(SlotSums, "_parts", _nothing_by_replacements))
+async def a_replacement_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
     """And alone once its victim is gone."""
     leader, replica = await opened(cluster, 3)
     leader.client.view(PODS).flow()
@@ -217,8 +217,8 @@ async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
-    told(story)
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
+    passes(story)
 
 
 @STORIES.tests()

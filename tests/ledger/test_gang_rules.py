@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.ledger.cluster import NO, YES, Cluster, opened
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from tests.ledger.truth import Create, State
 from webhook.ledger import books
 from webhook.ledger.account import Entry
@@ -70,7 +70,7 @@ async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Clust
 
 @STORIES.of("gangagain", replaced(SlotSums, "has_pods", lambda *_: False))
 async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cluster: Cluster) -> None:
-    """As by `kubectl replace --force`: the leader has not seen the end of the first, and its pods have their grace."""
+    """The leader has not seen the end of the first gang (`kubectl replace --force`), and its pods have their grace."""
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("old", replica, gpus=2, workload=True, place="llm") == YES
     await cluster.store("old")
@@ -158,7 +158,7 @@ async def _unproved(*_: object) -> bool:
 
 
 @STORIES.of("proof", replaced(Proof, "is_nothing", _unproved))
-async def an_aged_promise_goes_only_where_its_workload_is_proved_not_to_exist(cluster: Cluster) -> None:
+async def an_aged_reservation_goes_only_where_its_workload_is_proved_not_to_exist(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -217,7 +217,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
 
 @STORIES.of("unbooked", replaced(rewrite, "_is_within", lambda *_: True))
 async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
-    """It was scaled while the webhook was away."""
+    """The workload was scaled while the webhook was away."""
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -239,15 +239,15 @@ async def a_workload_that_ended_while_nobody_watched_holds_nothing(cluster: Clus
     await leader.kill()
     cluster.api.change(WORKLOADS, ("n", "W"), status={"ended": True})
     cluster.truth.become("W", State.ENDED)
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     await cluster.time(H + 10)
     assert cluster.charge() == 0
 
 
 @STORIES.of("held", replaced(PodView, "used_without_claims", lambda *_: ()))
 async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
-    """It has no memory of who was promised what: the pods say of which gang they are."""
+    """The new leader remembers no reservation: the pods say of which gang they are."""
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")
@@ -255,14 +255,14 @@ async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
         assert await cluster.ask(pod, replica, gang="W") == YES
         await cluster.store(pod)
     await leader.kill()
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     await cluster.time(1)
     assert cluster.charge() == 3
 
 
 async def joined(cluster: Cluster, replica: Process, name: str, group: str, size: int) -> str:
-    """A pod of a group without a workload asks to be let in."""
+    """A pod of a group without a workload asks to be admitted."""
     tenant, charge = cluster.tenant_of("n"), Charge(Decimal(1), None)
     whole = GangBooking(group, "PodGroup", "n", group, tenant, (Charge(Decimal(size), None),), of_pods=True)
     pod = Booking(name, "n", tenant, (charge,), name=name, gang=group, group=whole)
@@ -270,12 +270,12 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
 
 
 @STORIES.of("group", replaced(rewrite, "_largest", lambda _: ()))
-async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
-    """It holds its place while one of its pods exists, and goes with the last."""
+async def a_group_without_a_workload_is_admitted_whole_with_its_first_pod(cluster: Cluster) -> None:
+    """The group has its slot while one of its pods exists, and loses it with the last."""
     leader, replica = await opened(cluster, 4)
     assert await joined(cluster, replica, "g0", "g", 3) == YES
     assert await joined(cluster, replica, "h0", "h", 2) == NO
-    cluster.truth.add(Create("g0", "n", gang="g", state=State.PROMISED))
+    cluster.truth.add(Create("g0", "n", gang="g", state=State.RESERVED))
     await cluster.store("g0")
     await seen(cluster, leader)
     await cluster.time(H + 10)
@@ -309,7 +309,7 @@ async def a_pod_of_another_namespace_draws_on_nothing(cluster: Cluster) -> None:
 
 @STORIES.tests()
 def test_its_story_holds(story: Story) -> None:
-    told(story)
+    passes(story)
 
 
 @STORIES.tests()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.ledger.model import books, books_state, hold, hold_state
-from tests.ledger.model.books_scenarios import HELD, RETRIES, SCENARIOS, SHOWN_IN
+from tests.ledger.model.books_scenarios import QUEUED, RETRIES, SCENARIOS, SHOWN_IN
 
 
 def test_by_all_rules_nothing_is_overdrawn_and_whoever_fits_is_opened() -> None:
@@ -78,7 +78,7 @@ def test_each_rule_of_an_account_is_left_out_once() -> None:
     assert sorted(books_state.RULES) == sorted(
         ["taken", *(rule for rules in BROKEN_ACCOUNTS.values() for rule in rules)]
     )
-    assert {rule for rule, name in SHOWN_IN.items() if name in HELD} == set(books_state.HOLD)
+    assert {rule for rule, name in SHOWN_IN.items() if name in QUEUED} == set(books_state.HOLD)
 
 
 @pytest.mark.parametrize("name", ["lost", "forged"])

@@ -10,7 +10,7 @@ from msgspec import structs
 from tests.ledger.cluster import YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.kube.errors import ApiError
 from webhook.ledger import draft
 from webhook.ledger.account import Account
@@ -36,13 +36,13 @@ async def holding(cluster: Cluster, quota: int, **more: Any) -> Process:
     return leader
 
 
-async def next_leader(cluster: Cluster, *held: str) -> Process:
+async def next_leader(cluster: Cluster, *paused: str) -> Process:
     """Another process gets the Lease; requests of it that begin so wait."""
-    heir = await cluster.process("heir")
-    heir.client.hold(*held)
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.client.hold(*paused)
+    successor.lead()
     await cluster.time(1)
-    return heir
+    return successor
 
 
 @STORIES.of("promise", replaced(Process, "lets_go", lambda *_: True))
@@ -85,8 +85,8 @@ async def _at_whatever_version(self: Process, _: str, pod: Any) -> None:
 
 
 @STORIES.of("version", replaced(Process, "open_gate", _at_whatever_version))
-async def a_pod_that_has_changed_is_looked_at_anew(cluster: Cluster) -> None:
-    """It asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
+async def a_pod_that_has_changed_is_looked_at_again(cluster: Cluster) -> None:
+    """The pod asks for more by now; in a cluster it would have got a node selector, and so count on another row."""
     leader = await holding(cluster, 1)
     leader.client.hold("PATCH")
     await cluster.gated("A")
@@ -134,7 +134,7 @@ def _in_any_slot(self: Draft, _: object, entry: Any) -> list[Any]:
 
 
 @STORIES.of("one heir", replaced(Draft, "_tries", _in_any_slot))
-async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cluster: Cluster) -> None:
+async def a_slot_is_taken_once_also_while_the_gate_of_its_replacement_is_still_shut(cluster: Cluster) -> None:
     leader = await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
     await cluster.gated("B")
@@ -152,7 +152,7 @@ async def a_place_is_taken_once_also_while_the_gate_of_its_heir_is_still_shut(cl
 
 
 @STORIES.of("lapsed", replaced(EndedPods, "put", lambda *_: None))
-async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(cluster: Cluster) -> None:
+async def gpus_reserved_for_another_are_not_taken_by_a_pod_that_lost_its_own_to_the_queue(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A", controller="mine")
     await cluster.gated("B", controller="yours")
@@ -171,8 +171,8 @@ async def whose_gpus_went_to_the_line_takes_none_that_are_kept_for_another(clust
 
 
 @STORIES.of("in vain", replaced(queue_booking, "whole_shortfall", lambda *_: None))
-async def who_waits_in_vain_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
-    """Else nobody kept anything any more as soon as its time had ended."""
+async def a_workload_that_can_never_fit_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
+    """The head would otherwise reserve nothing any more as soon as its time had ended."""
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
     await cluster.gated("large", gpus=3)
@@ -222,7 +222,7 @@ async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> Non
     assert cluster.open() == ["C"]
 
 
-@STORIES.of("tier", replaced(queue, "_turn", lambda pod, _: (0, "", pod.seen)))
+@STORIES.of("tier", replaced(queue, "_sort_key", lambda pod, _: (0, "", pod.seen)))
 async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
     leader = await holding(cluster, 1)
     await cluster.gated("A")
@@ -235,7 +235,7 @@ async def a_higher_tier_goes_first_and_then_the_older(cluster: Cluster) -> None:
 
 
 @STORIES.of("heir", replaced(draft, "_is_replaceable", lambda _: False))
-async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
+async def a_pod_that_is_made_again_takes_the_position_of_its_predecessor(cluster: Cluster) -> None:
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
     await cluster.time(1)
@@ -252,7 +252,7 @@ async def a_pod_that_is_made_anew_takes_the_place_of_its_predecessor(cluster: Cl
 
 
 @STORIES.of("keep", replaced(EndedPods, "put", lambda *_: None))
-async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next(cluster: Cluster) -> None:
+async def the_position_of_a_deleted_pod_is_reserved_until_its_controller_makes_the_next(cluster: Cluster) -> None:
     """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
     await holding(cluster, 1)
     await cluster.gated("A", controller="rs")
@@ -265,7 +265,7 @@ async def the_place_of_a_deleted_pod_is_kept_until_its_controller_makes_the_next
     await cluster.gated("C", controller="rs")
     await cluster.time(1)
     assert cluster.open() == ["C"]
-    # No controller makes another one, so it is not kept for long.
+    # No controller makes another one, so it is not reserved for long.
     await cluster.preempt("C")
     await cluster.gone("C")
     await cluster.time(ended_pods.PREEMPTED_SECONDS + 1)
@@ -302,7 +302,7 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
 
 
 @STORIES.of("no queue", replaced(EndedPods, "forget_all", lambda *_: None))
-async def a_place_is_not_kept_beside_the_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
+async def a_position_is_not_reserved_next_to_a_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
     """Both would count, until the time of the place is over."""
     leader = await holding(cluster, 3)
     await cluster.gated("A", controller="job")
@@ -323,7 +323,7 @@ async def a_place_is_not_kept_beside_the_pod_that_came_while_nobody_queued(clust
 
 @STORIES.of("no larger", replaced(Draft, "adds_nothing", lambda *_: True))
 async def nobody_takes_a_place_that_is_smaller(cluster: Cluster) -> None:
-    """It would add to the row, so it waits for it."""
+    """The pod would add to the row, so it waits for room there."""
     await holding(cluster, 3)
     await cluster.gated("A", controller="rs")
     await cluster.gated("B", gpus=2)
@@ -390,7 +390,7 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
 
 @STORIES.of("grows from one", replaced(queue_booking, "book_with_its_pods", lambda copy, _, gang: copy.book(gang)))
 async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: Cluster) -> None:
-    """Its pod has counted alone so far. Else it would wait for five of four GPUs, and keep all from those behind it."""
+    """The pod has counted alone so far. The Job would otherwise wait for five of four GPUs, and block the queue."""
     await holding(cluster, 4)
     await cluster.gated("A", controller="G")
     await cluster.time(1)
@@ -437,7 +437,7 @@ async def a_pod_waits_by_itself_whose_job_outlives_the_gang_that_made_it(cluster
 
 @STORIES.of("gone", replaced(WorkloadView, "is_gone", lambda *_: False))
 async def pods_wait_by_themselves_a_minute_after_their_workload_was_deleted_without_them(cluster: Cluster) -> None:
-    """So long the garbage collector may take to delete them. The next leader begins to count again."""
+    """The garbage collector may take a minute to delete them. The next leader begins to count again."""
     await holding(cluster, 1)
     await cluster.gated("A", gang="lws", controller="sts")
     await cluster.gated("B", gang="lws", controller="sts")
@@ -471,7 +471,7 @@ def _by_its_own_age(pod: GatedPod, _: object) -> tuple[int, str, int]:
     return -pod.priority, pod.gated.since, pod.seen
 
 
-@STORIES.of("age", replaced(queue, "_turn", _by_its_own_age))
+@STORIES.of("age", replaced(queue, "_sort_key", _by_its_own_age))
 async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
     """Its pod has crashed, and its controller waits before it makes the next: it does not begin at the end again."""
     await holding(cluster, 2)
@@ -488,13 +488,13 @@ async def a_gang_is_as_old_as_its_workload(cluster: Cluster) -> None:
     assert cluster.open() == ["new", "newer"]
 
 
-def _promised_alone(account: Account, view: PodView) -> list[GatedPod]:
-    return [each for each in queue.let_in_by(account, view) if each.asks_for_gpus]
+def _reserved_alone(account: Account, view: PodView) -> list[GatedPod]:
+    return [each for each in queue.admitted_pods(account, view) if each.asks_for_gpus]
 
 
-@STORIES.of("members", replaced(opening, "let_in_by", _promised_alone))
+@STORIES.of("members", replaced(opening, "admitted_pods", _reserved_alone))
 async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
-    """The worker may be made only when the driver runs, so that the driver alone gets the gang its turn."""
+    """The worker may be made only when the driver runs, so that the driver alone gets the gang admitted."""
     await holding(cluster, 3)
     await cluster.gated("A", gpus=3)
     await cluster.time(1)
@@ -513,7 +513,7 @@ async def members_without_gpus_go_with_their_gang(cluster: Cluster) -> None:
     assert cluster.charge() == 2
 
 
-@STORIES.of("finish", replaced(opening, "let_in_by", lambda *_: iter(())))
+@STORIES.of("finish", replaced(opening, "admitted_pods", lambda *_: iter(())))
 async def the_next_leader_opens_what_one_has_booked(cluster: Cluster) -> None:
     dying = await holding(cluster, 1)
     dying.client.hold("PATCH")
@@ -544,7 +544,7 @@ async def slots_of_pods_that_ended_while_nobody_led_stay_reserved(cluster: Clust
 
 @STORIES.tests()
 def test_with_the_rule(story: Story) -> None:
-    told(story)
+    passes(story)
 
 
 @STORIES.tests()

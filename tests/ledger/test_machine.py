@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: no ledger ever holds less than was promised, and in the end it holds the truth.
+"""Whatever happens in whatever order: no ledger ever counts less than was reserved, and in the end it has the truth.
 
 The steps are those of the model (LEDGER.md names them in words), and they drive the real ledger of two processes, of
 which one or the other leads, or both think so.
@@ -79,7 +79,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(at=processes, creates=creates, tenant=st.sampled_from(["", "", "", *TENANTS]))
     def ask(self, at: int, creates: list[Create], tenant: str) -> None:
-        """Of a namespace that has moved a process may still say that it is the other tenant's."""
+        """A process may still take the namespace for the other tenant's after a move."""
         for create in creates:
             self.run(self._ask(self.processes[at], create, tenant))
 
@@ -115,13 +115,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.cluster.check()
         answer = await self.cluster.ask(replace(create, name=name), at, tenant=owner)
         if answer == NO and self.cluster.account(owner):
-            held = self.cluster.most[owner]
-            assert held + create.gpus > self.quotas[owner], f"refused, though the ledger held {held}"
+            most = self.cluster.most[owner]
+            assert most + create.gpus > self.quotas[owner], f"refused, though the ledger had {most}"
 
     @rule(data=st.data(), stored=st.sampled_from([True, True, True, False]))
-    @precondition(lambda self: self.names(State.PROMISED))
+    @precondition(lambda self: self.names(State.RESERVED))
     def ends_its_create(self, data: st.DataObject, stored: bool) -> None:
-        name = data.draw(st.sampled_from(self.names(State.PROMISED)))
+        name = data.draw(st.sampled_from(self.names(State.RESERVED)))
         self.run(self._stored(name) if stored else self.cluster.never(name))
 
     async def _stored(self, name: str) -> None:
@@ -147,7 +147,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(at=processes, kind=watched, how=st.sampled_from([View.hold, View.step, View.step, View.flow, View.expire]))
     def watch(self, at: int, kind: str, how: Callable[[View], object]) -> None:
-        """It stands still, brings one event, brings all, or begins anew."""
+        """The watch stands still, brings one event, brings all, or begins again."""
         how(self.processes[at].client.view(kind))
         self.run(self.cluster.balance())
 
@@ -157,7 +157,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(at=processes, how=st.sampled_from(["leads", "leads", "stops leading", "stands still", "goes on", "goes on"]))
     def process(self, at: int, how: str) -> None:
-        """Where one leads the other may not know that it has lost the Lease."""
+        """One process may lead while the other does not know that it has lost the Lease."""
         self.run(self._process(self.processes[at], how))
 
     async def _process(self, process: Process, how: str) -> None:
@@ -174,7 +174,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(at=processes, takes=st.booleans())
     def bookings(self, at: int, takes: bool) -> None:
-        """It takes those of the other one, or is of another version."""
+        """The process takes bookings of the other one, or is of another version."""
         self.processes[at].takes = takes
 
     @rule(at=processes, fate=st.sampled_from([Fate.CONFLICT, Fate.LOST, Fate.LATE, Fate.AWAY, Fate.ANSWERED]))
@@ -207,14 +207,14 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(namespace=st.sampled_from(SPACES), tenant=tenants)
     def a_namespace_gets_a_tenant(self, namespace: str, tenant: str) -> None:
-        """What a TenantQuota had promised that is gone moves nowhere: so not while one is replaced."""
+        """Reservations of a deleted TenantQuota move nowhere, so no namespace moves while one is replaced."""
         self.replaced = self.replaced and not self.at_rest()
         if not self.replaced:
             self.cluster.namespace(namespace, tenant)
         self.run(self.cluster.balance())
 
     def at_rest(self) -> bool:
-        """Whether each namespace is in its tenant's ledger alone."""
+        """Return whether each namespace is in its tenant's ledger alone."""
         wanted = {space: [self.cluster.owner(space)] for space in SPACES}
         return wanted == {space: [each for each in TENANTS if self.cluster.state(space, each)] for space in SPACES}
 
@@ -230,7 +230,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     async def _settle(self) -> None:
         """Everything stops, one leads, H passes: the ledgers hold what exists."""
-        for name in self.names(State.PROMISED):
+        for name in self.names(State.RESERVED):
             await self._stored(name)
         for name in self.names(State.PREEMPTED):
             await self.cluster.gone(name)
@@ -254,11 +254,11 @@ class LedgerMachine(RuleBasedStateMachine):
         await self.cluster.time(max(end - loop().time(), 0.0))
 
     def _next_deadline(self, end: float) -> float | None:
-        due = [self.asked_at[name] + H - A_MOMENT for name in self.names(State.PROMISED)]
+        due = [self.asked_at[name] + H - A_MOMENT for name in self.names(State.RESERVED)]
         return min((each for each in due if each <= end), default=None)
 
     async def _meet_deadlines(self, seconds: float) -> None:
-        for name in self.names(State.PROMISED):
+        for name in self.names(State.RESERVED):
             if self.asked_at[name] + H <= loop().time() + seconds:
                 await self._stored(name)
 

@@ -20,7 +20,7 @@ async def installed(cluster: Cluster) -> Process:
 
 
 async def most_at_once(cluster: Cluster, leader: Process, method: str) -> int:
-    """How many requests of a method wait together until all accounts are rebuilt."""
+    """Return how many requests of a method wait together until all accounts are rebuilt."""
     most = 0
     while not all(cluster.account(tenant) for tenant in TENANTS):
         await cluster.time(0.1)

@@ -8,7 +8,7 @@ from tests.ledger.cluster import AGAIN, NO, YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.simulated_client import Fate
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.ledger.account import Account
 from webhook.ledger.leader import moving
 from webhook.ledger.leader.moving import Moving
@@ -86,7 +86,7 @@ async def _nothing_carried(*_: object) -> tuple[()]:
 
 
 @STORIES.of("carry", replaced(Moving, "_carried", _nothing_carried))
-async def what_was_promised_in_the_old_ledger_moves_with_the_namespace(cluster: Cluster) -> None:
+async def reservations_of_the_old_ledger_move_with_the_namespace(cluster: Cluster) -> None:
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     cluster.namespace("n", "beta")
@@ -136,15 +136,15 @@ _carried = Moving._carried
 
 
 async def _carried_once(self: Any, change: Any) -> Any:
-    kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
-    if change.carried_from not in kept:
-        kept[change.carried_from] = await _carried(self, change)
-    return kept[change.carried_from]
+    carried: dict[str, Any] = self.__dict__.setdefault("kept", {})
+    if change.carried_from not in carried:
+        carried[change.carried_from] = await _carried(self, change)
+    return carried[change.carried_from]
 
 
 @STORIES.of("copy", replaced(Moving, "_carried", _carried_once))
 async def what_was_read_of_the_old_ledger_is_read_again_after_each_change(cluster: Cluster) -> None:
-    """It was closed and read, then opened again, and a pod was booked, before it moves at last."""
+    """The old ledger was closed and read, then opened again, and a pod was booked before the namespace moved."""
     leader, replica = await opened(cluster)
     leader.client.fates = _no_write_to("beta")
     cluster.namespace("n", "beta")
@@ -182,8 +182,8 @@ async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Clust
     await cluster.store("A")
     await leader.kill()
     await cluster.empty("alpha")
-    heir = await cluster.process("heir")
-    heir.lead()
+    successor = await cluster.process("heir")
+    successor.lead()
     assert await cluster.ask("B", replica) == AGAIN
     await cluster.time(H + 1)
     assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
@@ -202,13 +202,13 @@ async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluste
 def _only_its_own(self: Any, *args: Any) -> Any:
     base = _begin(self, *args)
     opened = {name: state for name, state in base.namespaces.items() if state == "open"} if base else {}
-    kept = [each for each in base.entries if each.namespace in opened] if base else []
-    return base and Account(term=base.term, namespaces=opened, entries=tuple(kept))
+    carried = [each for each in base.entries if each.namespace in opened] if base else []
+    return base and Account(term=base.term, namespaces=opened, entries=tuple(carried))
 
 
 @STORIES.of("replaced", replaced(Restoring, "begin", _only_its_own))
-async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
-    """It is made again in the moment in which its namespace is given to another."""
+async def reservations_of_a_deleted_tenant_quota_move_with_its_namespace(cluster: Cluster) -> None:
+    """The TenantQuota is made again at the moment in which its namespace is given to another."""
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     cluster.api.remove(TENANT_QUOTAS, ("", "alpha"))
@@ -227,7 +227,7 @@ async def _sealed_ones(self: Any) -> dict[str, Account]:
 
 @STORIES.of("sealed", replaced(Moving, "_accounts", _sealed_ones))
 async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
-    """It may hold any namespace."""
+    """An unsealed ledger may have any namespace."""
     leader, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
     leader.client.view(TENANT_QUOTAS).hold()
@@ -240,7 +240,7 @@ async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
     assert (cluster.state("n", "alpha"), cluster.charge("beta")) == ("", 1)
 
 
-async def rebuilt_beside(cluster: Cluster) -> None:
+async def rebuilt_meanwhile(cluster: Cluster) -> None:
     """While alpha, which opens N, is being written, N becomes beta's, which is new and rebuilt in the same moment."""
     cluster.namespace("n", "beta")
     cluster.tenant("beta", 1)
@@ -249,7 +249,7 @@ async def rebuilt_beside(cluster: Cluster) -> None:
 
 
 async def new_and_claimed(cluster: Cluster) -> Process:
-    """As after an installation: N is alpha's, which a leader has claimed; no other write to alpha gets through."""
+    """Return a new cluster in which a leader has claimed N for alpha, and no other write to alpha gets through."""
     cluster.tenant("alpha", 1)
     cluster.namespace("n", "alpha")
     leader = await cluster.process("leader")
@@ -272,7 +272,7 @@ def _written_ones(self: Any, name: str) -> set[str]:
 @STORIES.of("beside", replaced(Restoring, "_taken", _written_ones))
 async def what_one_rebuild_opens_is_taken_while_it_is_written(cluster: Cluster) -> None:
     leader = await new_and_claimed(cluster)
-    await rebuilt_beside(cluster)
+    await rebuilt_meanwhile(cluster)
     leader.client.release()
     await cluster.time(1)
     assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
@@ -292,7 +292,7 @@ async def _forgotten(self: Any, claimed: Any, account: Any) -> None:
 @STORIES.of("doubt", replaced(Rebuilding, "_write", _forgotten))
 @STORIES.of("fence", replaced(Restoring, "is_under_way", lambda *_: False))
 async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: Cluster) -> None:
-    """Nobody knows whether alpha has N, and alpha is claimed anew before anybody else may have it."""
+    """Nobody knows whether alpha has N, and alpha is claimed again before anybody else may have it."""
     leader = await new_and_claimed(cluster)
     leader.client.fates = lambda request: Fate.LATE if str(request).startswith(WRITE_ALPHA) else Fate.ANSWERED
     leader.client.release()
@@ -300,7 +300,7 @@ async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: 
     cluster.namespace("n", "beta")
     leader.client.hold(WRITE_ALPHA)
     await cluster.time(1)
-    await rebuilt_beside(cluster)
+    await rebuilt_meanwhile(cluster)
     leader.client.commit_late()
     await cluster.balance()
     leader.client.fates = lambda _: Fate.ANSWERED
@@ -310,8 +310,8 @@ async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: 
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
-    told(story)
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
+    passes(story)
 
 
 @STORIES.tests()

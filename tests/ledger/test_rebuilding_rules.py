@@ -7,7 +7,7 @@ import pytest
 from tests.ledger.cluster import AGAIN, NO, YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
-from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from webhook.cluster.pod_informer import PodInformer
 from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.versions import Version, Versions
@@ -26,7 +26,7 @@ async def opened(cluster: Cluster, quota: int = 1) -> tuple[Process, Process]:
 
 
 async def lagging(cluster: Cluster, leader: Process, replica: Process) -> None:
-    """A pod is promised, then the status emptied; the leader knows of that, and its watch has shown nothing of both."""
+    """A pod is reserved, then the status emptied; the leader knows of that, and its watch has shown nothing of both."""
     leader.client.view(TENANT_QUOTAS).hold()
     assert await cluster.ask("A", replica) == YES
     await cluster.empty("alpha")
@@ -35,7 +35,7 @@ async def lagging(cluster: Cluster, leader: Process, replica: Process) -> None:
 
 
 async def _at_once(*_: object) -> None:
-    """In the place of waiting for the watch."""
+    """Return at once instead of waiting for the watch."""
 
 
 @STORIES.of("shown", replaced(Rebuilding, "_until_shown", _at_once))
@@ -70,7 +70,7 @@ async def what_the_watch_showed_before_the_last_claim_proves_nothing(cluster: Cl
 
 
 async def broken(cluster: Cluster, leader: Process, replica: Process) -> None:
-    """A pod is promised and the status emptied while the leader's watch is broken: it begins anew."""
+    """A pod is reserved and the status emptied while the leader's watch is broken: it begins again."""
     leader.client.view(TENANT_QUOTAS).hold()
     assert await cluster.ask("A", replica) == YES
     await cluster.empty("alpha")
@@ -89,7 +89,7 @@ def _remembering(self: Any, found: Any) -> None:
 
 
 @STORIES.of("unbroken", replaced(Versions, "listed", _remembering))
-async def a_watch_that_began_anew_remembers_nothing(cluster: Cluster) -> None:
+async def a_watch_that_began_again_remembers_nothing(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     await broken(cluster, leader, replica)
     await cluster.never("A")
@@ -142,7 +142,7 @@ def _first_for_ever(self: Any, name: str) -> float:
 
 
 @STORIES.of("first", replaced(Rebuilding, "_seconds_under_way", _first_for_ever))
-async def who_led_first_remembers_nothing_more_once_its_watch_began_anew(cluster: Cluster) -> None:
+async def who_led_first_remembers_nothing_more_once_its_watch_began_again(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     await broken(cluster, leader, replica)
     await cluster.store("A")
@@ -176,8 +176,8 @@ async def no_list_of_all_pods_is_handed_on_after_a_newer_one_of_a_namespace(clus
 
 
 @STORIES.tests()
-def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
-    told(story)
+def test_with_the_rule_no_reservation_is_lost(story: Story) -> None:
+    passes(story)
 
 
 @STORIES.tests()

@@ -1,4 +1,4 @@
-"""After anything one leader makes the ledger equal to the pods; whose clock is how far ahead decides nothing."""
+"""One leader makes the ledger equal to the pods after anything, and clocks decide nothing."""
 
 from decimal import Decimal
 
@@ -20,7 +20,7 @@ async def gpus_by_a_quorum_list(cluster: Cluster) -> Decimal:
 
 @in_virtual_time
 async def test_everything_stops_one_leads_and_usage_is_what_exists_after_h() -> None:
-    """Of six creates two are stored, one of them unseen; one is gone unseen, two fail after us, one is let in twice."""
+    """Two of six creates are stored, one unseen; one is gone unseen, two fail after us, one is admitted twice."""
     cluster = Cluster()
     cluster.tenant("alpha", 9)
     cluster.namespace("n", "alpha")
@@ -46,7 +46,7 @@ async def test_everything_stops_one_leads_and_usage_is_what_exists_after_h() -> 
     await cluster.end()
 
 
-async def told(ahead: tuple[float, float]) -> list[object]:
+async def story_with(ahead: tuple[float, float]) -> list[object]:
     """One story, and all that was answered and counted in it."""
     cluster = Cluster()
     cluster.tenant("alpha", 2)
@@ -81,7 +81,7 @@ def test_clocks_ten_minutes_apart_give_the_same_answers(ahead: tuple[float, floa
 
     @in_virtual_time
     async def story(clocks: tuple[float, float]) -> None:
-        answers.append(await told(clocks))
+        answers.append(await story_with(clocks))
 
     story((0.0, 0.0))
     story(ahead)
@@ -138,7 +138,7 @@ async def test_an_api_server_that_is_away_lets_nothing_in_and_refuses_nothing() 
 @pytest.mark.parametrize("fate", [Fate.CONFLICT, Fate.LOST, Fate.AWAY, Fate.LATE])
 @in_virtual_time
 async def test_a_booking_whose_write_fails_is_booked_once(fate: Fate) -> None:
-    """Whether a write was stored whose answer was lost, is looked up; one that is stored late changes nothing."""
+    """The ledger reads whether a write with a lost answer was stored; one that is stored late changes nothing."""
     cluster = Cluster()
     cluster.tenant("alpha", 2)
     cluster.namespace("n", "alpha")
@@ -156,7 +156,7 @@ async def test_a_booking_whose_write_fails_is_booked_once(fate: Fate) -> None:
 
 
 @in_virtual_time
-async def test_who_replaces_whom_is_known_of_a_tenant_quota_that_is_made_again() -> None:
+async def test_replacements_are_known_of_a_tenant_quota_that_is_made_again() -> None:
     cluster = Cluster()
     cluster.tenant("alpha", 1)
     cluster.namespace("n", "alpha")

@@ -157,7 +157,7 @@ async def test_a_pod_that_succeeds_leaves_the_selection() -> None:
 
 
 @in_virtual_time
-async def test_what_is_deleted_is_told_as_it_was_last() -> None:
+async def test_what_is_deleted_is_shown_as_it_was_last() -> None:
     api, client = a_quota()
     watch = await watching(client, TENANT_QUOTAS)
     await client.replace(STATUS, {**await client.get(ALPHA), "status": {"used": "1"}})

@@ -1,4 +1,4 @@
-"""What really is: which pods are stored, which were promised and may still come, and what they hold together.
+"""The truth: the stored pods, the reserved pods that may still come, and the GPUs of both together.
 
 No ledger may hold less than this. It is counted here by itself, from the tests' own steps.
 """
@@ -11,18 +11,18 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """How far a create has come."""
+    """The progress of a create."""
 
     ASKED = auto()
     GATED = auto()
-    PROMISED = auto()
+    RESERVED = auto()
     STORED = auto()
     PREEMPTED = auto()
     ENDED = auto()
     NEVER = auto()
 
 
-UNDER_WAY = (State.PROMISED,)
+UNDER_WAY = (State.RESERVED,)
 THERE = (State.STORED, State.PREEMPTED)
 
 
@@ -48,7 +48,7 @@ class Create:
 
 
 class Truth:
-    """All creates of a story, by name."""
+    """The creates of a story, by name."""
 
     def __init__(self) -> None:
         self.creates: dict[str, Create] = {}
@@ -61,29 +61,29 @@ class Truth:
     def become(self, name: str, state: State, replaces: str = "") -> None:
         """A create has come so far. One that replaces a preempted pod does so only where no other does already."""
         rivals = [each for each in self._in(THERE + UNDER_WAY) if each.replaces == replaces and each.name != name]
-        told = {} if not replaces or rivals else {"replaces": replaces}
-        self.creates[name] = replace(self.creates[name], state=state, **told)
+        changes = {} if not replaces or rivals else {"replaces": replaces}
+        self.creates[name] = replace(self.creates[name], state=state, **changes)
 
     def named(self, *states: State) -> list[Create]:
         """The creates in one of these states."""
         return list(self._in(states))
 
     def workloads(self, namespaces: Collection[str]) -> list[Create]:
-        """Those that exist, or may still be stored."""
+        """Return the workloads that exist or may still be stored."""
         return [each for each in self._in(THERE + UNDER_WAY) if each.workload and each.namespace in namespaces]
 
     def stored(self, namespaces: Collection[str]) -> Decimal:
         """GPUs that stored pods of these namespaces hold."""
-        return self._held(namespaces, THERE)
+        return self._gpus(namespaces, THERE)
 
     def potential(self, namespaces: Collection[str]) -> Decimal:
-        """The same, and all that may still be stored: what was promised and hasn't met its end."""
-        return self._held(namespaces, THERE + UNDER_WAY)
+        """The same, and all that may still be stored: reservations that have not ended."""
+        return self._gpus(namespaces, THERE + UNDER_WAY)
 
     def _in(self, states: Collection[State]) -> Iterable[Create]:
         return (each for each in self.creates.values() if each.state in states)
 
-    def _held(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
+    def _gpus(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
         live = {each.name: each for each in self._in(states) if each.namespace in namespaces}
         inherited = {each.replaces for each in live.values() if each.replaces in live}
         gangs = {each.name: max(each.gpus, each.growing) for each in live.values() if each.workload}
@@ -110,7 +110,7 @@ def _of_one_name(names: Collection[str], gangs: Mapping[str, int], drawn: Mappin
 
 
 def _place(create: Create, inherited: Collection[str]) -> str:
-    """Two stand in one place where only one can run: a victim and its heir, and all of one namespace and name."""
+    """Two share a slot where only one can run: a victim and its replacement, and all of one namespace and name."""
     if create.replaces in inherited:
         return create.replaces
     if create.name in inherited or not create.place:

@@ -1,4 +1,4 @@
-"""How far one process has seen one kind of object: as far as the test lets its watches bring it."""
+"""The view of one process on one kind of object: as far as the test lets its watches bring it."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from tests.ledger.history import History
 
 @dataclass
 class View:
-    """How far one process has seen a kind. Held, its watches bring nothing until the test lets them."""
+    """The view of a process on a kind. A paused one gets nothing from its watches until the test lets them."""
 
     history: History
     position: int
@@ -44,7 +44,7 @@ class View:
 
     @property
     def behind(self) -> int:
-        """How many events have not been shown."""
+        """Return how many events have not been shown."""
         return sum(1 for _ in self.history.after(self.position))
 
     def expire(self) -> None:

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Where nobody moves the clock, it jumps to the next timer as soon as nothing else can happen."""
+    """A loop whose clock jumps to the next timer as soon as nothing else can happen."""
 
     def __init__(self) -> None:
         self._now = 1000.0
@@ -31,7 +31,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         await self._goal[1]
 
     def idle(self, wait: float | None) -> None:
-        """Nothing can happen for so long; None: never again."""
+        """Wait until nothing can happen for this long; None: never again."""
         if self._goal is None:
             assert wait is not None, "everybody waits for something that will never happen"
             self._now += wait

@@ -28,5 +28,5 @@ class Commands:
 
 
 def kubeconfig(up: subprocess.CompletedProcess[str]) -> Path:
-    """What `up` says on its last line."""
+    """Return the kubeconfig of the last line of `up`."""
     return Path(up.stdout.splitlines()[-1].removeprefix("export KUBECONFIG="))

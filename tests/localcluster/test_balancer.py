@@ -1,4 +1,4 @@
-"""What a caller sees of several processes behind one address: those that die or fall silent are out of the rotation."""
+"""Several processes behind one address, as a caller sees them: the dead and the silent leave the rotation."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ class Caller:
         return self
 
     async def ask(self) -> str:
-        """Who answers; nothing where the connection is cut."""
+        """Return who answers, and "" where the connection is cut."""
         self._writer.write(b"who?\n")
         with contextlib.suppress(ConnectionError):
             return (await self._reader.readline()).decode().strip()

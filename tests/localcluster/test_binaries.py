@@ -1,4 +1,4 @@
-"""Where the binaries come from."""
+"""The origin of the binaries."""
 
 import re
 from pathlib import Path

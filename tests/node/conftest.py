@@ -24,12 +24,12 @@ UNINSTALLS = "test_uninstall"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a cluster that never saw the chart comes first, and what uninstalls it comes last."""
+    """Run first what needs a cluster that never saw the chart, and last what uninstalls it."""
     items.sort(key=turn)
 
 
 def turn(item: pytest.Item) -> int:
-    """The turn of a test of this folder; others stay where they are."""
+    """Return the rank of a test of this folder; others stay where they are."""
     here = Path(__file__).parent in item.path.parents
     needs_the_release = "release" in getattr(item, "fixturenames", ())
     return here * (1 + needs_the_release + (item.path.stem == UNINSTALLS))
@@ -37,7 +37,7 @@ def turn(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session")
 def machine() -> None:
-    """This machine, with the packages of a real node; where it can't run one, the line that says why."""
+    """Return this machine with the packages of a real node; where it can't run one, the line that says why."""
     try:
         have_packages()
     except NodeError as error:

@@ -19,13 +19,13 @@ PAUSE = 0.1
 """Seconds between two creates: ten a second at most."""
 MOST = 4000
 SECONDS = 240
-HELD: Tree = {"schedulingGates": [{"name": "example.com/held"}]}
+GATED: Tree = {"schedulingGates": [{"name": "example.com/held"}]}
 """What keeps the scheduler and the kubelet out of it: hundreds of pods are stored, none runs."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said to one create; the message is what kubectl prints."""
+    """The API server's answer to one create; the message is what kubectl prints."""
 
     name: str
     at: float
@@ -48,8 +48,8 @@ class Creates:
         self._threads = ThreadPoolExecutor(gpu_streams + 1)
 
     def __enter__(self) -> "Creates":
-        pods = [(gpu_pod(f"gpu-{number}", **HELD), self.gpu) for number in range(self._gpu_streams)]
-        pods.append((gpu_pod("other", gpus=0, **HELD), self.other))
+        pods = [(gpu_pod(f"gpu-{number}", **GATED), self.gpu) for number in range(self._gpu_streams)]
+        pods.append((gpu_pod("other", gpus=0, **GATED), self.other))
         self._running = [self._threads.submit(self._stream, *each) for each in pods]
         return self
 
@@ -76,7 +76,7 @@ class Creates:
         )
 
     def _goes_on(self) -> bool:
-        """Whether all streams do; what ended one goes up."""
+        """Return whether all streams go on; an error that ended one is raised."""
         for each in self._running:
             if each.done():
                 each.result()

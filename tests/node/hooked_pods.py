@@ -48,14 +48,14 @@ def opted_out() -> Tree:
 
 def with_a_sidecar() -> Tree:
     pod = hooked("sidecar", *python("by_file", "uploader"), kind="file")
-    sidecar = container(*python("beside", "uploader"), name="uploader") | {"restartPolicy": "Always"}
+    sidecar = container(*python("helper", "uploader"), name="uploader") | {"restartPolicy": "Always"}
     pod["spec"]["initContainers"] = [sidecar]
     return pod
 
 
 def with_a_helper() -> Tree:
     pod = hooked("helper", *python("by_file", "helper"), kind="file")
-    pod["spec"]["containers"].append(container(*python("beside", "helper"), name="helper"))
+    pod["spec"]["containers"].append(container(*python("helper", "helper"), name="helper"))
     return pod
 
 
@@ -66,7 +66,7 @@ def outrunning_its_grace() -> Tree:
 
 
 def restricted() -> Tree:
-    """As the Pod Security Standard wants it, on a root file system that can't be written."""
+    """Return a pod as the Pod Security Standard wants it, on a read-only root file system."""
     pod = hooked("restricted", *python("by_file"), kind="file")
     pod["spec"]["securityContext"] = {
         "runAsNonRoot": True,

@@ -1,4 +1,4 @@
-"""What people ask gpu-tiers of a real node: a command of the CLI, a metric, and the page by `kubectl port-forward`."""
+"""Questions to gpu-tiers on a real node: a command of the CLI, a metric, the page by `kubectl port-forward`."""
 
 import http.client
 import re
@@ -19,7 +19,7 @@ METRICS_PORT, PAGE_PORT = 8080, 8090
 
 
 def answer(node: NodeCluster, namespace: str, *question: str) -> str:
-    """What one command prints, on one line; it succeeds."""
+    """Return the output of a command that succeeds, on one line."""
     asked = CliRunner().invoke(app, [*question, f"--namespace={namespace}", f"--kubeconfig={node.kubeconfig}"])
     assert asked.exit_code == 0, asked.output
     return " ".join(asked.stdout.split())

@@ -49,7 +49,7 @@ class Release:
         self.helm("upgrade", RELEASE, CHART, "--values=-", "--wait", "--timeout=180s", input=chosen)
 
     def pods(self) -> int:
-        """How many of its pods there are, with those that end."""
+        """Return how many of its pods there are, with those that end."""
         return len(self.get("pods")["items"])
 
     def wait_for_pods(self) -> None:
@@ -57,11 +57,11 @@ class Release:
         self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=240s")
 
     def _is_led(self) -> bool:
-        """Before that nobody knows what a pod has held that is gone."""
+        """Before that nobody knows the GPUs of a pod that is gone."""
         return bool(self.get("lease/gpu-tiers")["spec"].get("holderIdentity"))
 
     def _said(self) -> str:
-        """What the webhook's pod logged last, and what became of it."""
+        """Return the last log lines of the webhook's pod, and its state."""
         logs = self.cluster.kubectl(
             "logs", "-l", "app.kubernetes.io/name=gpu-tiers", "--prefix", NAMESPACE, "--tail=20", check=False
         )
@@ -79,9 +79,9 @@ class Release:
         return self.cluster.api.get(what, RELEASE)
 
     def configurations(self) -> list[Tree]:
-        """Both webhook configurations."""
+        """Return both webhook configurations."""
         return [self.get(f"{kind}webhookconfiguration/zz-gpu-tiers") for kind in ("mutating", "validating")]
 
     def asked(self, pod: Tree, namespace: str) -> Result:
-        """What the API server makes of a pod, without storing it."""
+        """Return the pod as the API server would store it, without storing it."""
         return self.cluster.api.create(pod, namespace, dry_run=True, check=False)

@@ -17,11 +17,11 @@ def shell_less_image(base: Path, folder: Path) -> Path:
         tarfile.open(fileobj=image.extractfile("layer.tar")) as files,
         tarfile.open(layer, "w") as target,
     ):
-        for entry in (each for each in files if is_kept(Path(each.name))):
+        for entry in (each for each in files if remains(Path(each.name))):
             target.addfile(entry, files.extractfile(entry) if entry.isfile() else None)
     return archive(SHELL_LESS_IMAGE, layer, folder / "image.tar")
 
 
-def is_kept(path: Path) -> bool:
-    """Whether it is no program, or Python."""
+def remains(path: Path) -> bool:
+    """Return whether a path is no program, or Python."""
     return path.parent.name not in PROGRAMS or path.name.startswith("python3")

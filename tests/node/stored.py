@@ -10,7 +10,7 @@ TIER = "gpu-tiers.dev/tier"
 
 
 def only_gpu_pods_noticed(node: NodeCluster, creates: Creates, sentences: Collection[str]) -> None:
-    """All GPU pods that are stored bear a tier, the others nothing of ours; each refusal is one of the sentences."""
+    """Check that stored GPU pods bear a tier, the others nothing of ours; each refusal is one of the sentences."""
     stored = {pod["metadata"]["name"]: pod for pod in creates.stored}
     assert set(stored) == {*accepted(creates.gpu), *accepted(creates.other)}
 

@@ -53,7 +53,7 @@ def test_helm_test_asks_through_name_and_service(release: Release) -> None:
 def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
     release: Release, node: NodeCluster, namespace: str
 ) -> None:
-    """As on EKS with another network plugin, and on OpenShift, which chooses the user and the group 0."""
+    """EKS with another network plugin needs the first, and OpenShift, which chooses user and group 0, the second."""
     ports = {"webhook": 19443, "metrics": 19080}
     user = {"runAsUser": 1000660000, "runAsGroup": 0, "fsGroup": 1000660000}
     node.api.label("namespace/gpu-tiers", {"pod-security.kubernetes.io/enforce": "privileged"})
@@ -101,7 +101,7 @@ def _dry_run(node: NodeCluster) -> Result:
 
 
 def _webhooks_pods(node: NodeCluster) -> dict[str, int]:
-    """How often each has been restarted, by its uid."""
+    """Return how often each has been restarted, by its uid."""
     found = node.api.get("pods", "gpu-tiers")["items"]
     new = [{"restartCount": 0}]  # the kubelet has not said anything of it yet
     return {each["metadata"]["uid"]: each["status"].get("containerStatuses", new)[0]["restartCount"] for each in found}

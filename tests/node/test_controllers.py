@@ -56,13 +56,13 @@ def deployment(name: str, pod: Tree, annotations: Tree, **spec: object) -> Tree:
     }
 
 
-def told(folder: Path) -> list[list[str]]:
+def journal_of(folder: Path) -> list[list[str]]:
     """The lines of the journal, in words."""
     file = folder / "journal"
     return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def told_of(node: NodeCluster, namespace: str, reason: str) -> list[str]:
+def pods_with_event(node: NodeCluster, namespace: str, reason: str) -> list[str]:
     """The pods that events of a reason speak of."""
     found = node.api.get("events", namespace)["items"]
     return [each["involvedObject"]["name"] for each in found if each["reason"] == reason]
@@ -71,10 +71,10 @@ def told_of(node: NodeCluster, namespace: str, reason: str) -> list[str]:
 def preempt(node: NodeCluster, namespace: str, folder: Path, gpus: int) -> None:
     """Take so many GPUs and give them back, once whoever had them is gone."""
     critical = gpu_pod("critical", "python3", "-c", CRITICAL, gpus=gpus, tier="gpu-serving")
-    before = len(told(folder))
+    before = len(journal_of(folder))
     create(node, namespace, keeping_data(critical, folder))
     node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", f"--timeout={SECONDS}s")
-    wait_until(lambda: ends(told(folder)[before:]) == RANKS, SECONDS, "the end of all ranks")
+    wait_until(lambda: ends(journal_of(folder)[before:]) == RANKS, SECONDS, "the end of all ranks")
     node.api.delete("pod/critical", namespace=namespace)
 
 
@@ -91,11 +91,11 @@ def test_a_gang_saves_the_same_step_however_many_of_it_are_preempted(
     begun = "0"
     for life, (gpus, in_the_way) in enumerate(((GPUS - 1, 1), (GPUS, RANKS))):
         first = life * 3 * RANKS
-        wait_until(lambda: len(told(data)) == first + RANKS, SECONDS, "both ranks")  # noqa: B023 - called at once
-        before = len(told_of(node, namespace, "Preempted"))
+        wait_until(lambda: len(journal_of(data)) == first + RANKS, SECONDS, "both ranks")  # noqa: B023 - called at once
+        before = len(pods_with_event(node, namespace, "Preempted"))
         preempt(node, namespace, data, gpus)
-        assert len(told_of(node, namespace, "Preempted")) == before + in_the_way
-        lines = told(data)[first:]
+        assert len(pods_with_event(node, namespace, "Preempted")) == before + in_the_way
+        lines = journal_of(data)[first:]
         assert [line[2] for line in lines[: 3 * RANKS]] == ["begins"] * RANKS + ["saved"] * RANKS + ["ends"] * RANKS
         assert {line[3] for line in lines[:RANKS]} == {begun}, "they begin where they had stopped"
         saved = {line[3] for line in lines[RANKS : 3 * RANKS]}
@@ -104,18 +104,18 @@ def test_a_gang_saves_the_same_step_however_many_of_it_are_preempted(
         forget_the_backoff(node)
     job = node.api.get("job/ranks", namespace)
     assert not job["status"].get("conditions"), "the Job goes on"
-    assert not told_of(node, namespace, FAILED)
+    assert not pods_with_event(node, namespace, FAILED)
 
 
 def test_a_rollout_saves(node: NodeCluster, namespace: str, data: Path) -> None:
     publish_programs(node, namespace)
     pod = keeping_data(gpu_pod("unused", "python3", "/code/by_file.py", tier="gpu-batch"), data)
     create(node, namespace, deployment("training", pod, FILE_HOOK, strategy={"type": "Recreate"}))
-    wait_until(lambda: told(data) == [["started"]], SECONDS, "the first pod")
+    wait_until(lambda: journal_of(data) == [["started"]], SECONDS, "the first pod")
     node.kubectl("rollout", "restart", "deployment/training", f"--namespace={namespace}")
-    wait_until(lambda: len(told(data)) == 4, SECONDS, "the next pod")
-    assert told(data) == [["started"], ["asked"], ["saved"], ["started"]]
-    assert not told_of(node, namespace, FAILED)
+    wait_until(lambda: len(journal_of(data)) == 4, SECONDS, "the next pod")
+    assert journal_of(data) == [["started"], ["asked"], ["saved"], ["started"]]
+    assert not pods_with_event(node, namespace, FAILED)
 
 
 def test_a_rolled_out_serving_pod_answers_those_who_still_find_it(
@@ -135,4 +135,4 @@ def test_a_rolled_out_serving_pod_answers_those_who_still_find_it(
     node.kubectl("wait", "--for=delete", f"pod/{old}", here, f"--timeout={SECONDS}s")
     journal = (data / "journal").read_text().splitlines()
     assert journal.index(f"{old} answers /late") < journal.index("told to end")
-    assert not told_of(node, namespace, FAILED)
+    assert not pods_with_event(node, namespace, FAILED)

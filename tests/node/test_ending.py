@@ -47,12 +47,12 @@ def run_a_pod(cluster: NodeCluster) -> str:
 
 
 def cables(name: str) -> list[Path]:
-    """This machine's end of a node's cable."""
+    """Return this machine's end of a node's cable."""
     return list(Path("/sys/class/net").glob(name))
 
 
 def cgroups(container: str) -> list[Path]:
-    """This machine's cgroups of a container."""
+    """Return this machine's cgroups of a container."""
     return [each for below in (".", "*") for each in Path("/sys/fs/cgroup").glob(f"{below}/k8s.io/{container}")]
 
 

@@ -44,7 +44,7 @@ class WithALine(Preemption):
 
     def _wait_in_line(self, name: str) -> None:
         create(self.node, self.namespace, gpu_pod(name, "sleep", "600", gpus=GPUS, tier="gpu-batch"))
-        wait_until(lambda: self.gated(name), SECONDS, f"{name}, held")
+        wait_until(lambda: self.gated(name), SECONDS, f"{name}, gated")
 
     def gated(self, name: str) -> bool:
         pod = self.node.api.get(f"pod/{name}", self.namespace)

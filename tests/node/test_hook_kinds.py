@@ -1,4 +1,4 @@
-"""What a kubelet makes of every kind of hook: who saves when. The pods run side by side."""
+"""Every kind of hook on a kubelet: who saves when. The pods run side by side."""
 
 from collections.abc import Iterator
 

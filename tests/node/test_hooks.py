@@ -1,4 +1,4 @@
-"""What a kubelet makes of the `file` hook, in pods of every shape and at every kind of deletion, side by side."""
+"""The `file` hook on a kubelet, in pods of every shape and at every kind of deletion, side by side."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ time.sleep(3600)
 """
 """A program that ends at SIGTERM and knows nothing of a hook."""
 
-LISTENS_IN_VAIN = "import pathlib\npathlib.Path('/run/gpu-tiers/listening').touch()\n" + DEAF
+LISTENS_FAILED = "import pathlib\npathlib.Path('/run/gpu-tiers/listening').touch()\n" + DEAF
 """One that announces itself and never answers."""
 
 
@@ -62,7 +62,7 @@ def evict(node: NodeCluster, namespace: str, name: str) -> None:
 
 
 def drain(node: NodeCluster, namespace: str, name: str) -> None:
-    """What an upgrade of the node does; the others on it stay."""
+    """Drain the pod as an upgrade of the node does; the others on it stay."""
     node.kubectl("label", "pod", name, "drained=yes", f"--namespace={namespace}")
     try:
         node.kubectl("drain", "node-0", "--force", "--delete-emptydir-data", "--pod-selector=drained=yes")
@@ -71,7 +71,7 @@ def drain(node: NodeCluster, namespace: str, name: str) -> None:
 
 
 def run_out_of_time(node: NodeCluster, namespace: str, name: str) -> None:
-    """What `maxRuntimeSeconds` comes to; nobody deletes the pod before it has ended."""
+    """Let `maxRuntimeSeconds` run out; nobody deletes the pod before it has ended."""
     limit = '{"spec": {"activeDeadlineSeconds": 1}}'
     node.kubectl("patch", "pod", name, f"--namespace={namespace}", f"--patch={limit}")
     ended = "--for=jsonpath={.status.phase}=Failed"
@@ -86,7 +86,7 @@ PODS = (
     Planned(training("drain"), drain, STEPS),
     Planned(training("out-of-time"), run_out_of_time, STEPS),
     Planned(hooked("deaf", "python3", "-c", DEAF), prints=STEPS),
-    Planned(hooked("in-vain", "python3", "-c", LISTENS_IN_VAIN, seconds=5), prints=STEPS),
+    Planned(hooked("failed", "python3", "-c", LISTENS_FAILED, seconds=5), prints=STEPS),
     Planned(hooked("in-a-shell", "sh", "-c", IN_A_SHELL), prints=STEPS),
     Planned(training("two", container("sh", "-c", TRAIN_TOO, gpus=1, name="second")), prints=("steps", "second/steps")),
     Planned(training("shell-less", container(gpus=1, name="shellless", image=PAUSE_IMAGE)), prints=STEPS),
@@ -126,8 +126,8 @@ def test_without_a_listener_nothing_is_waited_for(pods: Together) -> None:
     assert FAILED not in seen.events()
 
 
-def test_a_save_that_is_never_confirmed_is_told(pods: Together) -> None:
-    seen = pods["in-vain"]
+def test_a_save_that_is_never_confirmed_is_reported(pods: Together) -> None:
+    seen = pods["failed"]
     wait_until(lambda: FAILED in seen.events(), SECONDS, "the event")
     assert 5 <= seen.seconds < GRACE
     assert seen.exit_codes == {143}, "SIGTERM came as ever"

@@ -65,7 +65,7 @@ def begin(node: NodeCluster, namespace: str, tree: Tree, program: str = LOOK) ->
 
 
 def seen(folder: Path) -> dict[str, Any]:
-    """What the program of a pod or a Job saw."""
+    """Return what the program of a pod or a Job saw."""
     wait_until((folder / "seen").exists, SECONDS, "the program")
     found: dict[str, Any] = json.loads((folder / "seen").read_text())
     return found

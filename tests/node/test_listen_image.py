@@ -70,7 +70,7 @@ def test_the_pod_says_which_image_is_missing_and_starts_once_it_is_there(
 
 
 def test_where_the_whole_image_is_mounted_python_finds_it_too(node: NodeCluster, namespace: str, data: Path) -> None:
-    """As containerd 2.1 does, which knows no folder in an image. Without GPUs the pod is no business of the webhook."""
+    """containerd 2.1 mounts the whole image. The pod asks for no GPUs, so the webhook ignores it."""
     push(node)
     pod = keeping_data(gpu_pod("looking", "python3", "/code/look.py", gpus=0), data)
     pod["spec"]["volumes"].append({"name": "whole", "image": {"reference": IMAGE}})

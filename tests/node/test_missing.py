@@ -62,7 +62,7 @@ def test_without_frameworks_the_demonstration_says_how_to_get_them_and_goes_on(
 
 
 @pytest.mark.skipif(not REAL_ROOT, reason="only root can give rights up")
-def test_root_without_rights_is_told_which_it_lacks() -> None:
+def test_root_without_rights_reads_which_it_lacks() -> None:
     command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", HAVE]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "NodeError: a real node needs namespaces of its own: unshare: " in run.stderr

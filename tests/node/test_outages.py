@@ -1,4 +1,4 @@
-"""All replicas go away in Enforce: what is refused, what is not, and what comes back by itself."""
+"""An outage of all replicas in Enforce: what is refused, what is not, and what comes back by itself."""
 
 import time
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ def pods_of(node: NodeCluster, namespace: str) -> set[str]:
 
 
 def failed_creates(node: NodeCluster, namespace: str, kind: str) -> str:
-    """What the controllers of that kind say of pods that they could not create."""
+    """Return the controllers' messages about pods of that kind that they could not create."""
     about = f"reason=FailedCreate,involvedObject.kind={kind}"
     found = node.api.get("events", namespace, fieldSelector=about)["items"]
     return " ".join(each["message"] for each in found)

@@ -48,8 +48,8 @@ def run(node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Conf
     return Run(node, namespace, data, pytestconfig)
 
 
-def told(node: NodeCluster, namespace: str) -> list[str]:
-    """What gpu-tiers says of preempted pods on their workloads."""
+def messages(node: NodeCluster, namespace: str) -> list[str]:
+    """Return the events of gpu-tiers about preempted pods on their workloads."""
     found = node.api.get("events", namespace, fieldSelector="reason=PreemptionOutcome")["items"]
     return [each["message"] for each in found]
 
@@ -84,12 +84,12 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
     assert outcome.exit_codes == {143}
     assert outcome.disruptions == {"PreemptionByScheduler"}
     assert "Preempted" in outcome.events
-    (sentence,) = told(run.node, run.namespace)
+    (sentence,) = messages(run.node, run.namespace)
     assert re.search(
         r"\(gpu-batch\) was evicted from .*; it saved in \d+ s; lost \d+ GPU-seconds; it ended after \d+ s$", sentence
     )
     victim = sentence.partition(" ")[0].rpartition("/")[2]
-    assert f"It is gone: {sentence} (told at " in answer(run.node, run.namespace, "why-pending", victim)
+    assert f"It is gone: {sentence} (reported at " in answer(run.node, run.namespace, "why-pending", victim)
 
 
 @pytest.mark.usefixtures("release")

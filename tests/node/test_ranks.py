@@ -55,4 +55,4 @@ def test_all_ranks_save_the_same_step_before_the_hook_hears_of_it(tmp_path: Path
         assert run.wait(20) == 143
     saved = [(tmp_path / f"rank-{number}").read_text().split() for number in range(RANKS)]
     assert len({step for step, _ in saved}) == 1
-    assert {told for _, told in saved} == {"False"}, "no rank found the hook told before it had saved itself"
+    assert {seen for _, seen in saved} == {"False"}, "no rank found the hook told before it had saved itself"

@@ -51,7 +51,7 @@ def ending(pod: Tree) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def told(node: NodeCluster, namespace: str, reason: str) -> list[str]:
+def messages_of(node: NodeCluster, namespace: str, reason: str) -> list[str]:
     """The messages of a reason's events."""
     found = node.api.get("events", namespace, fieldSelector=f"reason={reason}")["items"]
     return [event["message"] for event in found]
@@ -64,7 +64,7 @@ def batch(name: str, gpus: int, annotations: Tree) -> Tree:
 
 
 @pytest.mark.usefixtures("quota")
-def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, namespace: str) -> None:
+def test_the_victim_comes_back_and_its_questions_are_answered(node: NodeCluster, namespace: str) -> None:
     create(node, namespace, batch("score", GPUS, FAILING))
     wait_until(lambda: [each["status"]["phase"] for each in pods(node, namespace)] == ["Running"], SECONDS, "its pod")
     (victim,) = (each["metadata"]["name"] for each in pods(node, namespace))
@@ -72,7 +72,7 @@ def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, names
     wait_until(lambda: any(ending(each) for each in pods(node, namespace)), SECONDS, "the preemption")
     wait_until(lambda: len(pods(node, namespace)) == 2, SECONDS, "the replacement, beside the pod that ends")
     assert sorted(map(ending, pods(node, namespace))) == [False, True]
-    assert told(node, namespace, "FailedCreate") == []
+    assert messages_of(node, namespace, "FailedCreate") == []
     wait_until(lambda: not any(ending(each) for each in pods(node, namespace)), SECONDS, "the end of the victim")
     wait_until(lambda: bound(node, namespace, "critical"), SECONDS, "the scheduler's second look at the preemptor")
     who_took_its_gpus(node, namespace, victim)
@@ -84,7 +84,9 @@ def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, names
 
 def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
     """One command, of the pod or of its workload."""
-    wait_until(lambda: bool(told(node, namespace, "PreemptionOutcome")), SECONDS, "what is told of the preemption")
+    wait_until(
+        lambda: bool(messages_of(node, namespace, "PreemptionOutcome")), SECONDS, "what is told of the preemption"
+    )
     tenant = f"tenant {namespace}"
     evicted = f"{namespace}/{victim} (gpu-batch, {tenant}) was evicted from node-0 for {namespace}/critical"
     lost = f"{evicted} (gpu-serving, {tenant}); {LOST}; it ended after "
@@ -95,9 +97,9 @@ def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
 
 
 def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
-    """The tenant's quota is full: the Deployment is let in, its pods are not. The sentence of that."""
+    """The tenant's quota is full: the Deployment is admitted, its pods are not. The sentence of that."""
     create(node, namespace, batch("sweep", 1, {}))
-    wait_until(lambda: bool(told(node, namespace, "FailedCreate")), SECONDS, "the refusal")
+    wait_until(lambda: bool(messages_of(node, namespace, "FailedCreate")), SECONDS, "the refusal")
     sentence = f"exceeded quota: tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."
     assert f"Its pods are refused at admission: {sentence}" in answer(node, namespace, "why-pending", "deploy/sweep")
     explained = answer(node, namespace, "explain", "deploy/sweep")
@@ -107,7 +109,7 @@ def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
 
 
 def both_on_the_page(node: NodeCluster, namespace: str, victim: str, sentence: str) -> None:
-    """Of whichever replica leads, and of the one that was asked."""
+    """Read both pages: that of the leader, and that of the replica that was asked."""
     shown = pages(node)
     row = f"{namespace}/{victim} gpu-batch {namespace}/critical gpu-serving {GPUS} {LOST}"
     assert [row in page for page in shown].count(True) == 1

@@ -25,7 +25,7 @@ QUOTA = {"quotas": [{"tier": "gpu-batch", "gpus": 1}], "onExceed": "Hold"}
 
 
 @pytest.fixture
-def held(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
+def queued_pod(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
     """A pod whose tenant has no room for it; the node has."""
     assert release.installed
     node.api.apply(tenant_quota(namespace, namespace, **QUOTA))
@@ -48,7 +48,7 @@ def gated(node: NodeCluster, namespace: str, name: str) -> bool:
 
 
 def job_of_the_uninstall(node: NodeCluster) -> list[Tree]:
-    """It and its rights, as somebody applies them who applies all that a chart renders. It gives up soon."""
+    """Return the uninstall's Job and its rights, as a person applies all that a chart renders. It gives up soon."""
     hooks = yaml.safe_load_all(helm(node, "get", "hooks", RELEASE, NAMESPACE))
     *rights, job = [each for each in hooks if each["metadata"]["name"] == OPENER]
     job["spec"]["backoffLimit"] = 0
@@ -57,16 +57,25 @@ def job_of_the_uninstall(node: NodeCluster) -> list[Tree]:
 
 
 def test_its_job_opens_nothing_while_gpu_tiers_is_installed(
-    release: Release, node: NodeCluster, namespace: str, held: str
+    release: Release, node: NodeCluster, namespace: str, queued_pod: str
 ) -> None:
     node.apply(yaml.safe_dump_all(job_of_the_uninstall(node)), NAMESPACE)
     node.kubectl("wait", "--for=condition=Failed", f"job/{OPENER}", NAMESPACE, f"--timeout={SECONDS}s")
     said = node.kubectl("logs", f"job/{OPENER}", NAMESPACE).stdout
     assert "Opened: 0 of 1 gates." in said
     assert "The policy gpu-tiers-hold keeps the gates shut to everybody but gpu-tiers" in said.replace("\n", " ")
-    assert gated(node, namespace, held)
+    assert gated(node, namespace, queued_pod)
     change = json.dumps({"metadata": {"labels": {"a": "b"}}})
-    patch = ("patch", "pod", held, f"--namespace={namespace}", "-p", change, f"--as={ACCOUNT}", "--dry-run=server")
+    patch = (
+        "patch",
+        "pod",
+        queued_pod,
+        f"--namespace={namespace}",
+        "-p",
+        change,
+        f"--as={ACCOUNT}",
+        "--dry-run=server",
+    )
     with rights_to_read(node):
         assert "may open the scheduling gate gpu-tiers.dev/quota" in node.kubectl(*patch, check=False).stderr
     assert release.installed
@@ -80,12 +89,12 @@ def rights_to_read(node: NodeCluster) -> Iterator[None]:
     node.api.delete("clusterrolebinding/reads")
 
 
-def test_uninstall_leaves_no_webhook_and_no_held_pod_behind(
-    release: Release, node: NodeCluster, namespace: str, held: str
+def test_uninstall_leaves_no_webhook_and_no_gated_pod_behind(
+    release: Release, node: NodeCluster, namespace: str, queued_pod: str
 ) -> None:
     release.uninstall()
-    assert not gated(node, namespace, held)
-    wait_until(partial(is_running, node, namespace, held), SECONDS, "the pod that was held")
+    assert not gated(node, namespace, queued_pod)
+    wait_until(partial(is_running, node, namespace, queued_pod), SECONDS, "the pod that was queued")
     left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
     assert "gpu-tiers" not in left.stdout
     ours = ("get", "deployments,services,secrets,jobs,serviceaccounts", NAMESPACE, "--output=name")

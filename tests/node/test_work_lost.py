@@ -1,4 +1,4 @@
-"""What preemptions have cost, as it is told, beside what the pods themselves know: with reports, and without."""
+"""The reported cost of preemptions next to what the pods themselves know: with reports, and without."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from localcluster.waiting import wait_until
 
 from .hooked_pods import HOOK
 from .questions import metric
-from .test_preemption import told
+from .test_preemption import messages
 from .together import SECONDS, publish_programs
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
@@ -29,7 +29,7 @@ HOOK_SECONDS = "8"
 
 @dataclass(frozen=True)
 class Victim:
-    """A training, named after whom it tells of its saves; each of another tier, for the metric to tell them apart."""
+    """A training, named after the receiver of its reports; each of another tier, which the metric distinguishes."""
 
     name: str
     tier: str
@@ -37,7 +37,7 @@ class Victim:
     annotations: dict[str, str]
     since: str = "saved"
     """What it did in its record when that began which is told to be lost."""
-    untold: int = REPORT_SECONDS
+    unreported: int = REPORT_SECONDS
 
     def pod(self, folder: Path) -> Tree:
         begin = f'echo "began $(date +%s.%N)" > /data/record; exec python3 /code/train_and_save.py {self.name}'
@@ -55,18 +55,18 @@ class Victim:
 VICTIMS = (
     Victim("listen", "gpu-serving", 2, {HOOK: "listen", f"{HOOK}-timeout": HOOK_SECONDS}),
     Victim("file", "gpu-batch", 1, {HOOK: "file", f"{HOOK}-timeout": HOOK_SECONDS, f"{HOOK}-reports": "true"}),
-    Victim("nobody", "gpu-interactive", 1, {HOOK: "none"}, since="began", untold=0),
+    Victim("nobody", "gpu-interactive", 1, {HOOK: "none"}, since="began", unreported=0),
 )
 
 
 class Record:
-    """What a program did when, as it wrote it down."""
+    """The record that a program wrote of what it did when."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "record"
 
     def last(self, what: str) -> float:
-        """When it did that last; 0 where it did not yet."""
+        """Return the time at which it did that last; 0 where it did not yet."""
         lines = self._file.read_text().splitlines() if self._file.exists() else []
         return max((float(at) for did, at in map(str.split, lines) if did == what), default=0.0)
 
@@ -78,7 +78,7 @@ def lost(node: NodeCluster, tier: str) -> float:
     return metric(node, "gpu_tiers_lost_gpu_seconds_total", victim_tier=tier, preemptor_tier="gpu-training")
 
 
-def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(
+def test_what_is_reported_to_be_lost_is_what_the_pods_know_of_it(
     node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Config
 ) -> None:
     publish_programs(node, namespace)
@@ -95,13 +95,13 @@ def test_what_is_told_to_be_lost_is_what_the_pods_know_of_it(
     )
     critical = gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-training")
     create(node, namespace, keeping_data(critical, data))
-    wait_until(lambda: len(told(node, namespace)) == len(VICTIMS), SECONDS, "what became of each")
+    wait_until(lambda: len(messages(node, namespace)) == len(VICTIMS), SECONDS, "what became of each")
     for each in VICTIMS:
         record = records[each.name]
         seconds = (lost(node, each.tier) - before[each.name]) / each.gpus
         counted = record.seconds(each.since, "ended")
         announce(pytestconfig, f"lost ({each.name}): {seconds:.1f} s of each GPU told, {counted:.1f} s counted")
-        assert -ROUNDED < seconds - counted < each.untold + ROUNDED, each.name
-        (sentence,) = [said for said in told(node, namespace) if f"/{each.name} " in said]
+        assert -ROUNDED < seconds - counted < each.unreported + ROUNDED, each.name
+        (sentence,) = [said for said in messages(node, namespace) if f"/{each.name} " in said]
         assert ("; lost at most " in sentence) == (each.name == "nobody"), sentence
         assert record.seconds("saved", "ended") < long_enough, "what it lost is less than what it has done"

@@ -22,7 +22,7 @@ Ending = Callable[[NodeCluster, str, str], object]
 
 
 def delete(node: NodeCluster, namespace: str, name: str) -> None:
-    """As most pods end."""
+    """Delete the pod as most pods end."""
     node.api.delete(f"pod/{name}", namespace=namespace, wait=False)
 
 
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def journal(self) -> list[str]:
-        """What its programs wrote."""
+        """Return what the pod's programs wrote."""
         return (self.folder / "journal").read_text().splitlines()
 
 
@@ -98,5 +98,5 @@ def publish_programs(node: NodeCluster, namespace: str) -> None:
 
 
 def has_words(file: Path) -> bool:
-    """Whether anything was printed to it."""
+    """Return whether anything was printed to the file."""
     return file.exists() and file.stat().st_size > 0

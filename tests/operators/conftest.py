@@ -34,7 +34,7 @@ def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
 
 @pytest.fixture(scope="package")
 def start(installed: Installed) -> Start:
-    """How to start an operator. Where its program can't be had, the tests are skipped; under CI=true they fail."""
+    """Return how to start an operator. Without its program the tests are skipped; under CI=true they fail."""
 
     def started_one(row: Operator) -> RunningOperator:
         try:

@@ -53,7 +53,7 @@ def for_kai(pytorchjob: Tree) -> Tree:
 
 
 def groups(team: Team) -> list[Tree]:
-    """What KAI's pod grouper has made of the team's pods."""
+    """Return the PodGroups that KAI's grouper has made of the team's pods."""
     found: list[Tree] = [each["spec"] for each in team.get("podgroups.scheduling.run.ai")["items"]]
     return found
 
@@ -79,7 +79,7 @@ def reasons(pods: list[Tree]) -> set[tuple[str, str]]:
 
 
 def evict_event(team: Team) -> str:
-    """What KAI says of an eviction: on the PodGroup of the victim, and not on the pod."""
+    """Return KAI's event about an eviction, which is on the victim's PodGroup and not on the pod."""
     events = team.get("events")["items"]
     evicted = [each for each in events if each["reason"] == "Evict"]
     assert {each["involvedObject"]["kind"] for each in evicted} == {"PodGroup"}
@@ -93,13 +93,13 @@ def names(team: Team, workload: str) -> list[str]:
 
 
 def bound(team: Team, workload: str) -> bool:
-    """Whether a pod of that workload is on its node."""
+    """Return whether a pod of that workload is on its node."""
     named = set(names(team, workload))
     return any("nodeName" in each["spec"] for each in team.pods() if each["metadata"]["name"] in named)
 
 
 def waits(team: Team, workload: str) -> str:
-    """Why KAI has placed none of its pods; empty where it says nothing yet."""
+    """Return why KAI has placed none of its pods; empty where it says nothing yet."""
     said = [
         each.get("message", "")
         for pod in team.pods()

@@ -120,7 +120,7 @@ def a_jaxjob(name: str, workers: int = 4, gpus: int = 1) -> Tree:
 
 
 def a_trainjob(name: str, nodes: int = 4, gpus: int = 1, **spec: object) -> Tree:
-    """What a data scientist says: a runtime of the platform, how many nodes, how many GPUs on each."""
+    """Return a TrainJob as a data scientist writes it: a runtime of the platform, nodes, and GPUs on each."""
     trainer = {
         "image": TORCH,
         "command": ["torchrun", "train.py"],

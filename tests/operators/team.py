@@ -1,4 +1,4 @@
-"""What a team does in its namespace, and what it sees there."""
+"""A team: its actions in its namespace, and what it sees there."""
 
 import json
 from collections import Counter
@@ -32,7 +32,7 @@ class Team:
         self.installed.tenant(self.namespace, self.namespace, quotas=list(rows), **spec)
 
     def wait_for_service_account(self) -> None:
-        """Without it the pods of controllers are refused for some moments."""
+        """Wait for the ServiceAccount without which the pods of controllers are refused for some moments."""
         get = ("get", "serviceaccount", "default", f"--namespace={self.namespace}")
         self.eventually(lambda: not self.kubectl(*get, check=False).code, "the ServiceAccount")
 
@@ -62,7 +62,7 @@ class Team:
         return found
 
     def pods(self) -> list[Tree]:
-        """Those that are not being deleted."""
+        """Return the pods that are not being deleted."""
         return [each for each in self.get("pods")["items"] if "deletionTimestamp" not in each["metadata"]]
 
     def runs(self, count: int) -> list[Tree]:
@@ -87,7 +87,7 @@ class Team:
         return next((each for each in found if each["type"] == kind), {})
 
     def phases(self) -> Counter[str]:
-        """How many of its pods are in which phase."""
+        """Return how many of its pods are in which phase."""
         return Counter(each["status"]["phase"] for each in self.pods())
 
     def tiers(self) -> set[tuple[str, str, int]]:
@@ -113,7 +113,7 @@ class Team:
         self.kubectl(*what, "--subresource=status", "--type=merge", '--patch={"status": {"phase": "Succeeded"}}')
 
     def ends(self, pod: Tree, code: int) -> None:
-        """Its programs end by themselves with that exit code, as a kubelet says it."""
+        """Let its programs end by themselves with that exit code, as a kubelet says it."""
         ended = {"terminated": {"exitCode": code, "reason": "Error"}}
         statuses = [
             {"name": each["name"], "image": each["image"], "imageID": "", "ready": False, "restartCount": 0}
@@ -125,7 +125,7 @@ class Team:
         self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps(patch)}")
 
     def evicts(self, pod: Tree) -> None:
-        """Somebody drains its node: it bears DisruptionTarget, its hook runs, and it ends with 143."""
+        """Drain its node: the pod bears DisruptionTarget, its hook runs, and it ends with 143."""
         name = pod["metadata"]["name"]
         tree = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.namespace}}
         path = f"--raw=/api/v1/namespaces/{self.namespace}/pods/{name}/eviction"
@@ -136,7 +136,7 @@ class Team:
         command = ("scale", what, f"--namespace={self.namespace}", f"--replicas={replicas}")
         return str(self.kubectl(*command, check=False).stderr)
 
-    def is_told(self, what: str, sentence: str) -> None:
+    def shows_event(self, what: str, sentence: str) -> None:
         """An event on that object says so before long."""
         command = ("events", f"--namespace={self.namespace}", f"--for={what}", "--output=json")
         self.eventually(
@@ -149,7 +149,7 @@ class Team:
         self.eventually(lambda: self.usage() == usage, f"{usage}, and not {self.usage()}")
 
     def usage(self) -> str:
-        """What `kubectl get tenantquota` shows of its usage."""
+        """Return the usage that `kubectl get tenantquota` shows."""
         return self.installed.usage(self.namespace)
 
     def eventually(self, holds: Callable[[], bool], what: str) -> None:

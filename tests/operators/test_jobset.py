@@ -95,7 +95,7 @@ def test_the_controller_is_away_for_a_while(team: Team, jobset: RunningOperator)
     team.shows("gpu-training 4/8, total 4/16")
 
 
-def test_each_deadline_of_a_held_jobs_takes_a_restart(full: Team) -> None:
+def test_each_deadline_of_queued_jobs_takes_a_restart(full: Team) -> None:
     jobset = a_jobset("train", failurePolicy={"maxRestarts": 1})
     jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] = 5
     assert "[queued-deadline] activeDeadlineSeconds 5 runs on while its pods wait for quota" in full.apply(jobset)

@@ -47,7 +47,7 @@ def scheduler(start: Start) -> RunningOperator:
 
 @pytest.fixture(scope="module")
 def placing(scheduler: RunningOperator, start: Start) -> Iterator[None]:
-    """All of KAI that places pods, for one file's tests."""
+    """Start the parts of KAI that place pods, for one file's tests."""
     others = [start(kai.POD_GROUPER), start(kai.BINDER)]
     yield
     for each in (*others, scheduler):
@@ -74,7 +74,7 @@ def queue(team: Team) -> Iterator[str]:
 
 
 def running(team: Team, name: str) -> int:
-    """How many pods of that workload run."""
+    """Return how many pods of that workload run."""
     pods = (each for each in team.pods() if each["status"]["phase"] == "Running")
     return sum(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
 
@@ -138,7 +138,7 @@ def test_the_pod_in_place_of_an_evicted_one_that_saves_has_its_quota(team: Team,
 @pytest.mark.usefixtures("by_default")
 def test_by_default_it_waits_for_the_end_of_the_evicted_one(team: Team, crowded: str) -> None:
     evicted_while_it_saves(team, crowded)
-    team.is_told("replicaset/night", "gpu-batch is at 8 of 8 GPUs")
+    team.shows_event("replicaset/night", "gpu-batch is at 8 of 8 GPUs")
     assert names(team, "night") == []
 
 
@@ -155,7 +155,7 @@ def crowded(team: Team, installed: Installed) -> Iterator[str]:
 
 
 def on_node(node: str) -> Tree:
-    """What a pod says to be placed there, by KAI."""
+    """Return the selector that makes KAI place a pod on this node."""
     return {"schedulerName": SCHEDULER, "nodeSelector": {"kubernetes.io/hostname": node}}
 
 

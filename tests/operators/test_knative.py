@@ -40,7 +40,7 @@ def is_ready(team: Team, revision: str) -> None:
 
 
 def is_scaled_to_zero(team: Team, revision: str) -> None:
-    """By its Deployment: Knative's words may depend on which of its controllers looks first."""
+    """Return whether its Deployment has no replicas; Knative's words depend on which controller looks first."""
     named = f"{revision}-deployment"
     replicas = lambda: {each["metadata"]["name"]: each["spec"]["replicas"] for each in team.get("deploy")["items"]}  # noqa: E731
     team.eventually(lambda: replicas().get(named) == 0, f"{revision}, given up")
@@ -50,9 +50,11 @@ def is_scaled_to_zero(team: Team, revision: str) -> None:
 
 
 def test_its_service_says_what_it_waits_for_and_it_runs_when_there_is_room(full: Team) -> None:
-    told = full.apply(a_knative_service("vllm", **A_DAY))
-    assert "[queued-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in told
-    assert "this Service asks for 4 in all, so its pods are queued" in told
+    answer = full.apply(a_knative_service("vllm", **A_DAY))
+    assert (
+        "[queued-to-zero] Knative gives a new revision up if its pods wait longer than progress-deadline 24h" in answer
+    )
+    assert "this Service asks for 4 in all, so its pods are queued" in answer
     full.waits(1)
     assert {tier for tier, _, _ in full.tiers()} == {"gpu-training", "gpu-serving"}
     failed = lambda: full.condition("ksvc/vllm", "ConfigurationsReady").get("message", "")  # noqa: E731

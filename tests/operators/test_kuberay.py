@@ -45,12 +45,12 @@ def test_rays_autoscaler_gets_the_workers_that_fit(team: Team) -> None:
     team.apply(a_raycluster("explore", enableInTreeAutoscaling=True))
     team.runs(3)
     four_more = a_ray(workers=6, gpus=1)["workerGroupSpecs"]
-    told = team.patch("raycluster/explore", {"spec": {"workerGroupSpecs": four_more}})
-    assert told.startswith("Warning: tenant")
-    assert "the total allows 5 GPUs; this RayCluster asks for 6 in all" in told
+    answer = team.patch("raycluster/explore", {"spec": {"workerGroupSpecs": four_more}})
+    assert answer.startswith("Warning: tenant")
+    assert "the total allows 5 GPUs; this RayCluster asks for 6 in all" in answer
     team.runs(6)
     team.shows("total 5/5")
-    team.is_told("raycluster/explore", "total is at 5 of 5 GPUs; this pod asks for 1.")
+    team.shows_event("raycluster/explore", "total is at 5 of 5 GPUs; this pod asks for 1.")
 
 
 def test_a_suspended_cluster_holds_nothing(team: Team) -> None:
@@ -86,7 +86,7 @@ def fails_at_its_deadline(team: Team, field: str, **spec: object) -> None:
     team.eventually(lambda: "DeadlineExceeded" in reason(), "its end")
 
 
-def test_the_pods_of_a_rayjob_that_failed_while_held_get_no_gpus(full: Team) -> None:
+def test_the_pods_of_a_rayjob_that_failed_while_queued_get_no_gpus(full: Team) -> None:
     fails_at_its_deadline(full, "activeDeadlineSeconds")
     full.makes_room()
     full.shows("total 0/8")

@@ -24,11 +24,11 @@ FLAVORS = [{"name": FLAVOR, "nodeLabels": H100}]
 POLICY = example_policy() | {"kueue": {"workloadPriorityClasses": True}, "resourceFlavors": FLAVORS}
 BOOST = "kueue.x-k8s.io/priority-boost"
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_kueue")]
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "configured_for_kueue")]
 
 
 @pytest.fixture(scope="module")
-def told_of_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
+def configured_for_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
     """gpu-tiers that knows of Kueue, and of a flavor, which all nodes have."""
     installed.cluster.kubectl("label", "nodes", "--all", "--overwrite", *(f"{key}={H100[key]}" for key in H100))
     installed.upgrade(policy=POLICY)
@@ -104,7 +104,7 @@ class Queue:
         self.team.eventually(lambda: self.used() == gpus, f"{gpus} GPUs of Kueue's quota in use")
 
     def workload(self, owner: str) -> Tree:
-        """What Kueue queues for the object of that name; {} where nothing is."""
+        """Return the Kueue Workload of the object of that name, or {}."""
         found = self.team.get(WORKLOADS)["items"]
         return next((each for each in found if owner in owners(each)), {})
 
@@ -115,7 +115,7 @@ class Queue:
         return found.get("status", ""), found.get("message", "")
 
     def remove(self) -> None:
-        """Nobody waits for its end."""
+        """Delete it; nobody waits for its end."""
         self.team.kubectl("delete", "clusterqueue", self.cluster_queue, "--wait=false")
 
 
@@ -221,7 +221,7 @@ def test_training_evicts_a_notebook(team: Team, queue: Queue) -> None:
 
 
 def running(team: Team, name: str) -> int:
-    """How many pods of that workload run."""
+    """Return how many pods of that workload run."""
     pods = (each for each in team.pods() if each["status"]["phase"] == "Running")
     return sum(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
 
@@ -231,8 +231,8 @@ def test_what_our_rows_have_no_room_for_is_refused_in_an_event(team: Team, queue
     team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "1"})
     team.apply(a_job("large", 3))
     sentence = f"h100 allows 1 GPU; this Job asks for 3 in all. Would fit: no tier. See TenantQuota/{team.namespace}."
-    told = ("OverQuota", f"tenant {team.namespace}: {sentence}")
-    team.eventually(lambda: told in events_of(team, "Job", "large"), "the event")
+    answer = ("OverQuota", f"tenant {team.namespace}: {sentence}")
+    team.eventually(lambda: answer in events_of(team, "Job", "large"), "the event")
     queue.holds(3)
     team.may_use({"gpus": "16"})
     team.runs(3)
@@ -245,8 +245,8 @@ def events_of(team: Team, kind: str, name: str) -> set[tuple[str, str]]:
 
 
 def test_two_quotas_are_warned_about_and_one_may_be_given_up(team: Team, queue: Queue) -> None:
-    told = team.apply(a_job("first", 2))
-    assert f"[two-quotas] TenantQuota {team.namespace} and Kueue both count this" in told
+    answer = team.apply(a_job("first", 2))
+    assert f"[two-quotas] TenantQuota {team.namespace} and Kueue both count this" in answer
     team.runs(2)
     team.delete("job/first")
     team.runs(0)
@@ -276,7 +276,7 @@ class Pairs:
         self.queues: list[Queue] = []
 
     def start(self, rounds: int) -> None:
-        """In each queue the first, and then the second."""
+        """Start in each queue the first, and then the second."""
         self.queues = [Queue(self.team, f"queue-{number}", 2) for number in range(rounds)]
         for place, which in enumerate(("first", "second"), start=1):
             self._queued(which, "gpu-batch")
@@ -284,13 +284,13 @@ class Pairs:
             time.sleep(1)  # Kueue writes whole seconds
 
     def evicted_for_one_of_a_higher_tier(self) -> list[str]:
-        """Which of each two Kueue evicts."""
+        """Return which of each two Kueue evicts."""
         self._queued("urgent", "gpu-training")
         self.team.eventually(lambda: len(self._evicted()) == len(self.queues), "an eviction in each queue")
         return self._evicted()
 
     def boosts(self) -> set[tuple[str, str]]:
-        """Of the first ones, and of the second ones."""
+        """Return the boosts of the first pods and of the second ones."""
         found = (each["metadata"] for each in self.team.get(WORKLOADS)["items"])
         return {(_which(each), each.get("annotations", {}).get(BOOST, "")) for each in found}
 
@@ -320,7 +320,7 @@ def test_of_equal_trainings_kueue_alone_evicts_the_one_that_it_admitted_last(pai
     assert {boost for _, boost in pairs.boosts()} == {""}
 
 
-def test_told_what_it_costs_kueue_evicts_the_one_that_has_just_saved(
+def test_kueue_reads_the_cost_and_evicts_the_one_that_has_just_saved(
     team: Team, pairs: Pairs, hearing: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In 20 of 20 queues, and the one that it would have evicted alone has saved 50 minutes ago."""

@@ -36,7 +36,7 @@ def test_groups_beyond_the_first_come_as_far_as_they_fit_each_as_a_whole(team: T
     team.scales("lws/vllm", 3)
     team.runs(4)
     team.shows("gpu-training 0/8, total 12/16")
-    team.is_told("lws/vllm", "total is at 12 of 16 GPUs; group vllm-")
+    team.shows_event("lws/vllm", "total is at 12 of 16 GPUs; group vllm-")
     team.scales("lws/vllm", 1)
     team.runs(2)
     team.shows("gpu-training 0/8, total 6/16")
@@ -68,12 +68,12 @@ def test_a_group_that_restarts_keeps_its_place(team: Team) -> None:
     team.shows("gpu-training 0/8, total 16/16")
 
 
-def test_each_role_of_a_disaggregated_set_is_let_in_whole_or_not_at_all(team: Team) -> None:
+def test_each_role_of_a_disaggregated_set_is_admitted_whole_or_not_at_all(team: Team) -> None:
     assert team.apply(a_disaggregated_set("llama", prefill=1, decode=2)) == ""
     team.runs(6)
     assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
-    told = team.apply(a_disaggregated_set("other", prefill=1, decode=1))
-    assert "the total is at 12 of 16 GPUs; this DisaggregatedSet asks for 8 in all" in told
+    answer = team.apply(a_disaggregated_set("other", prefill=1, decode=1))
+    assert "the total is at 12 of 16 GPUs; this DisaggregatedSet asks for 8 in all" in answer
     team.runs(8)
     team.shows("gpu-training 0/8, total 16/16")
 

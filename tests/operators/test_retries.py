@@ -51,7 +51,7 @@ def an_mpijob(name: str, policy: str) -> Tree:
 
 
 def with_gpus(pods: list[Tree]) -> list[Tree]:
-    """Those of the pods that train."""
+    """Return the pods that train."""
     return [each for each in pods if "nvidia.com/gpu" in str(each["spec"]["containers"])]
 
 
@@ -72,17 +72,17 @@ def trains_on(team: Team, what: str, pods: int) -> None:
     before = team.runs(pods)
     run = {team.get(what)["metadata"]["uid"]}
     assert runs_of(with_gpus(before)) == run
-    evicted, beside, *_ = with_gpus(before)
+    evicted, other, *_ = with_gpus(before)
     team.evicts(evicted)
-    team.ends(beside, ENDED_BY_SIGTERM)
-    gone = uids([evicted, beside])
+    team.ends(other, ENDED_BY_SIGTERM)
+    gone = uids([evicted, other])
     team.eventually(lambda: not gone & uids(running(team)) and len(running(team)) == pods, "new pods in their place")
     after = with_gpus(running(team))
     assert [runs_of([each]) for each in after] == [run] * len(after)
 
 
 def running(team: Team) -> list[Tree]:
-    """Its pods but those that have ended, which a Job keeps."""
+    """Return its pods but those that have ended, which a Job keeps."""
     return [each for each in team.pods() if each["status"]["phase"] == "Running"]
 
 
@@ -91,8 +91,8 @@ def test_a_jobset_does_not_restart_for_evicted_pods(team: Team) -> None:
     assert team.apply(listening(a_jobset("train", nodes=3, failurePolicy={"maxRestarts": 0}))) == LOST_NODE
     trains_on(team, "jobset/train", 4)
     job = team.get("job/train-workers-0")
-    beside = {"containerName": "pytorch", "operator": "In", "values": [ENDED_BY_SIGTERM]}
-    assert job["spec"]["podFailurePolicy"]["rules"] == [PREEMPTED, {"action": "Ignore", "onExitCodes": beside}]
+    other = {"containerName": "pytorch", "operator": "In", "values": [ENDED_BY_SIGTERM]}
+    assert job["spec"]["podFailurePolicy"]["rules"] == [PREEMPTED, {"action": "Ignore", "onExitCodes": other}]
     assert job["status"].get("failed", 0) == 0
     assert condition(team.get("jobset/train"), "Failed") == ""
     assert team.get("jobset/train")["status"].get("restarts", 0) == 0
@@ -116,11 +116,11 @@ def test_a_trainjob_trains_on_where_its_runtime_lets_pods_fail(team: Team) -> No
 
 @pytest.mark.usefixtures("trainer")
 def test_a_trainjob_of_a_runtime_as_shipped_is_warned_about_and_fails(team: Team) -> None:
-    told = team.apply(listening(a_trainjob("default")))
-    assert "[runtime-backoff] preemptions count against the runtime's backoffLimit 6" in told
+    answer = team.apply(listening(a_trainjob("default")))
+    assert "[runtime-backoff] preemptions count against the runtime's backoffLimit 6" in answer
     team.apply(a_runtime("careless"))
-    told = team.apply(listening(a_trainjob("once", runtimeRef={"kind": RUNTIME, "name": "careless"})))
-    assert "[runtime-backoff] preemptions count against the runtime's backoffLimit 0" in told
+    answer = team.apply(listening(a_trainjob("once", runtimeRef={"kind": RUNTIME, "name": "careless"})))
+    assert "[runtime-backoff] preemptions count against the runtime's backoffLimit 0" in answer
     team.delete("trainjob/default")
     pods = team.runs(4)
     assert "podFailurePolicy" not in team.get("job/once-node-0")["spec"], "JobSet lets them restart in place"
@@ -138,8 +138,8 @@ def test_a_pytorchjob_trains_on(team: Team, policy: str) -> None:
 
 @pytest.mark.usefixtures("training_operator")
 def test_a_pytorchjob_that_never_restarts_is_warned_about_and_fails(team: Team) -> None:
-    told = team.apply(listening(restarting(a_pytorchjob("bert"), "Never")))
-    assert "[replicas-never] Worker has restartPolicy Never: one preemption fails the PyTorchJob" in told
+    answer = team.apply(listening(restarting(a_pytorchjob("bert"), "Never")))
+    assert "[replicas-never] Worker has restartPolicy Never: one preemption fails the PyTorchJob" in answer
     team.ends(team.runs(4)[0], ENDED_BY_SIGTERM)
     team.eventually(lambda: condition(team.get("pytorchjob/bert"), "Failed") == "True", "the end of the PyTorchJob")
 
@@ -164,8 +164,8 @@ def test_an_mpijobs_workers_are_made_again(team: Team) -> None:
 
 @pytest.mark.usefixtures("training_operator")
 def test_an_mpijob_that_is_not_to_go_by_exit_codes_is_warned_about_and_fails(team: Team) -> None:
-    told = team.apply(listening(an_mpijob("bert", "OnFailure")))
-    assert "[replicas-never] Worker has restartPolicy OnFailure: one preemption fails the MPIJob" in told
+    answer = team.apply(listening(an_mpijob("bert", "OnFailure")))
+    assert "[replicas-never] Worker has restartPolicy OnFailure: one preemption fails the MPIJob" in answer
     team.evicts(with_gpus(team.runs(3))[0])
     team.eventually(lambda: condition(team.get("mpijob/bert"), "Failed") == "True", "the end of the MPIJob")
 

@@ -1,4 +1,4 @@
-"""All operators at once: what the webhook counts of their work, and what follows when it dies in the middle of it."""
+"""The operators at once: what the webhook counts of their work, and what follows when it dies in the middle of it."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,7 +64,7 @@ def test_an_outage_of_the_webhook_costs_time_and_no_pod(team: Team, installed: I
 
 
 def quiet(team: Team) -> list[str]:
-    """What happens to the workloads and their pods in the next 50 seconds; nothing, if nobody fights."""
+    """Return the changes of the workloads and their pods in the next 50 seconds; none, if no controllers fight."""
 
     def watch(path: str) -> str:
         place = "/" + path.format(team.namespace)

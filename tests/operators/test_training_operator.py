@@ -76,7 +76,7 @@ def test_pods_that_are_made_again_keep_their_place(team: Team) -> None:
     team.shows("gpu-training 8/8, total 8/16")
 
 
-def test_a_held_job_past_its_deadline_fails_when_its_turn_comes(full: Team) -> None:
+def test_a_queued_job_past_its_deadline_fails_when_it_is_admitted(full: Team) -> None:
     assert "[queued-deadline] activeDeadlineSeconds 5 runs on" in full.apply(
         a_pytorchjob("bert", activeDeadlineSeconds=5)
     )

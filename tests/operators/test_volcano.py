@@ -10,9 +10,9 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("volcano")]
 
 
 def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
-    told = team.apply(a_volcano_job("bert"))
-    assert told.startswith("Warning: [guess-at-top] ")
-    assert told.count("Warning") == 1, "Volcano runs anything, and what torchrun starts got the top tier"
+    answer = team.apply(a_volcano_job("bert"))
+    assert answer.startswith("Warning: [guess-at-top] ")
+    assert answer.count("Warning") == 1, "Volcano runs anything, and what torchrun starts got the top tier"
     begins(team, "bert")
     pods = team.runs(4)
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
@@ -67,8 +67,8 @@ def test_a_job_that_restarts_keeps_its_place(team: Team) -> None:
 
 
 def test_the_jobs_of_a_cronjob_have_its_verdict(team: Team) -> None:
-    told = team.apply(a_volcano_cron_job("nightly"))
-    assert told.startswith("Warning: [guess-at-top] ")
+    answer = team.apply(a_volcano_cron_job("nightly"))
+    assert answer.startswith("Warning: [guess-at-top] ")
     begins(team, "nightly")
     pods = team.runs(4)
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}

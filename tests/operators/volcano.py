@@ -1,4 +1,4 @@
-"""What Volcano's scheduler does for its controllers, which the tests run without it."""
+"""The part of Volcano's scheduler that its controllers need, which the tests run without it."""
 
 import json
 
@@ -6,7 +6,7 @@ from .team import Team
 
 
 def begins(team: Team, name: str) -> None:
-    """What Volcano's scheduler does: it lets a Job's group make its pods."""
+    """Let a Job's group make its pods, as Volcano's scheduler does."""
     of_job = f"podgroup.scheduling.volcano.sh/{group_of(team, name)}"
     enqueue = ("patch", of_job, f"--namespace={team.namespace}", "--type=merge")
     team.kubectl(*enqueue, '--patch={"status":{"phase":"Inqueue"}}')

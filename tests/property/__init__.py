@@ -1,1 +1,1 @@
-"""What holds for every input, not only for those that somebody thought of."""
+"""Properties of every input, not only of those that somebody thought of."""

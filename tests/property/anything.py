@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_pytorchjob, a_scheduling_workload
 from tests.builders.words import told
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.objects.refusal import Refused
 
 JSON = st.recursive(
@@ -25,7 +25,7 @@ trees = st.recursive(
     max_leaves=20,
 )
 SHAPES: list[Tree] = [
-    World().sent(each)
+    FakeApi().sent(each)
     for each in (
         a_pod().asking().of_tier("gpu-batch"),
         a_deployment(a_pod().asking(2), replicas=3),

@@ -5,11 +5,11 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from tests.builders import Tree, a_pod, a_pytorchjob, a_replicaset
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission.patch import VOLUME
 from webhook.policy.values.tier_policy import HookKind
 
-PRIORITY = World()
+PRIORITY = FakeApi()
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 FOLDER = "/run/gpu-tiers"
 TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"

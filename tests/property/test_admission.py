@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Tree, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.built import Built
-from tests.builders.world import World, priority_admits
+from tests.builders.world import FakeApi, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.patch import escaped
@@ -64,7 +64,7 @@ POLICIES = [
     WRITING,
 ]
 QUEUED = [
-    World().sent(each.labelled({"kueue.x-k8s.io/queue-name": "research"}))
+    FakeApi().sent(each.labelled({"kueue.x-k8s.io/queue-name": "research"}))
     for each in (a_deployment(a_pod().asking(2)), a_pytorchjob(a_pod().asking(4)), a_job(a_pod().asking()))
 ]
 SCALED = a_pytorchjob(a_pod().asking(2), workers=2).json()
@@ -78,7 +78,7 @@ ALLOWED_PATHS = re.compile(
     r"|/spec/nodeSelector(/(pool|nvidia\.com~1gpu\.product))?"
 )
 
-REVIEW: Tree = json.loads(World().body(a_pod().asking()))
+REVIEW: Tree = json.loads(FakeApi().body(a_pod().asking()))
 KIND_NAMES = [POD, POD_GROUP, SCHEDULING_WORKLOAD, *((row.group, row.kind) for row in BUILT_IN.rows)]
 
 
@@ -115,7 +115,7 @@ def test_a_spoiled_review_is_decoded_or_a_bad_one(tree: Tree) -> None:
 async def test_no_object_brings_a_webhook_down(
     tree: Any, kind: tuple[str, str], operation: str, policy: TierPolicy
 ) -> None:
-    world = World(a_tenant().allowing("6").allowing("1", flavor="h100"), policy=policy)
+    world = FakeApi(a_tenant().allowing("6").allowing("1", flavor="h100"), policy=policy)
     await both_answer(world, tree, kind, operation)
 
 
@@ -126,7 +126,7 @@ async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPol
     shape = data.draw(st.sampled_from(SHAPES))
     tree = data.draw(spoiled(shape))
     kind = (shape["apiVersion"].rpartition("/")[0], shape["kind"])
-    await both_answer(World(a_tenant().allowing("6"), policy=policy), tree, kind, operation)
+    await both_answer(FakeApi(a_tenant().allowing("6"), policy=policy), tree, kind, operation)
 
 
 @hostile
@@ -134,7 +134,7 @@ async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPol
 async def test_a_patch_of_a_workload_applies_and_settles(data: st.DataObject) -> None:
     """A patch that does not apply is a 500, whatever the failurePolicy."""
     tree = data.draw(spoiled(data.draw(st.sampled_from(QUEUED)), below=2))
-    world, place = World(policy=WRITING), {"name": "work", "namespace": "team-alpha"}
+    world, place = FakeApi(policy=WRITING), {"name": "work", "namespace": "team-alpha"}
     patched = (await world.mutate(tree, **place)).patched
     assert (await world.mutate(patched, **place)).patch == [], "a second pass changes nothing"
 
@@ -145,14 +145,14 @@ async def test_no_scale_brings_a_webhook_down(scale: Any, job: Tree) -> None:
     """Whatever the Scale is, and whatever lies at the place of the workload that it names."""
     found = {**job, "apiVersion": SCALED["apiVersion"], "kind": SCALED["kind"]}
     resource = {"group": "kubeflow.org", "version": "v1", "resource": "pytorchjobs"}
-    world = World(a_tenant().allowing("6"), Built(found))
+    world = FakeApi(a_tenant().allowing("6"), Built(found))
     asked = {"name": "work", "operation": "UPDATE", "resource": resource, "subResource": "scale"}
     request = decoded(world.body(SCALED, **asked, object=scale, oldObject=scale))
     response = request and await answered(world.webhooks.validate, request)
     assert response is None or response["allowed"] or response["status"]["message"].isprintable()
 
 
-async def both_answer(world: World, tree: Any, kind: tuple[str, str], operation: str) -> None:
+async def both_answer(world: FakeApi, tree: Any, kind: tuple[str, str], operation: str) -> None:
     named = {"group": kind[0], "version": "v1", "kind": kind[1]}
     changes = {"kind": named, "operation": operation, "oldObject": tree, "namespace": "team-alpha"}
     body = world.body(a_pod().asking(), **changes, object=tree)
@@ -177,7 +177,7 @@ async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Requ
 @given(pod=pods(), policy=st.sampled_from(POLICIES), demotes=st.booleans())
 async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy, demotes: bool) -> None:
     tenants = [a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("999999")] if demotes else []
-    world = World(*OWNERS, *tenants, policy=policy)
+    world = FakeApi(*OWNERS, *tenants, policy=policy)
     answer = await world.mutate(pod)
     patched = answer.patched
     priority_admits(patched, world.known.classes())
@@ -188,11 +188,11 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
 
 
 def lost(before: Tree, after: Tree) -> None:
-    """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace, and where the pod may run."""
+    """Return what is lost of the user's hooks, mounts, volumes, labels, grace, and node and pod rules."""
     for map_ in ("labels", "annotations"):
         theirs = {key: value for key, value in (before["metadata"].get(map_) or {}).items() if key not in MARKS}
         assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
-    kept_its_place(before["spec"], after["spec"])
+    assert_rules_unchanged(before["spec"], after["spec"])
     grace = before["spec"].get("terminationGracePeriodSeconds")
     assert (after["spec"].get("terminationGracePeriodSeconds") or 0) >= (grace or 0)
     for old, new in zip(before["spec"]["containers"], after["spec"]["containers"], strict=True):
@@ -204,8 +204,8 @@ def lost(before: Tree, after: Tree) -> None:
         assert (new.get("env") or [])[: len(variables)] == variables
 
 
-def kept_its_place(before: Tree, after: Tree) -> None:
-    """What the user wrote of nodes and of other pods is still there."""
+def assert_rules_unchanged(before: Tree, after: Tree) -> None:
+    """Check that the user's rules about nodes and other pods are still there."""
     assert (before.get("nodeSelector") or {}).items() <= (after.get("nodeSelector") or {}).items()
     tolerations = before.get("tolerations") or []
     assert (after.get("tolerations") or [])[: len(tolerations)] == tolerations
@@ -218,7 +218,7 @@ def kept_its_place(before: Tree, after: Tree) -> None:
 @hostile
 @given(pod=pods(), policy=st.sampled_from([FLAVORED, PLACED]))
 async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree, policy: TierPolicy) -> None:
-    world = World(*OWNERS, policy=policy)
+    world = FakeApi(*OWNERS, policy=policy)
     mutated = await world.mutate(pod)
     validated = await world.validate(world.stored(mutated.patched))
     if mutated.audit:
@@ -231,7 +231,7 @@ async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree
 @hostile
 @given(pod=pods(), ceiling=st.sampled_from(list(TIERS)))
 async def test_no_annotation_or_label_reaches_above_the_ceiling(pod: Tree, ceiling: str) -> None:
-    world = World(*OWNERS, a_tenant(maxTier=ceiling, onExceed="Demote"))
+    world = FakeApi(*OWNERS, a_tenant(maxTier=ceiling, onExceed="Demote"))
     mutated = (await world.mutate(pod)).patched
     if holds_gpus(pod) and (await world.validate(world.stored(mutated))).allowed:
         assert mutated["spec"]["priority"] <= TIERS[ceiling]

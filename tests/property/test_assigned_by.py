@@ -1,4 +1,4 @@
-"""What stands on a pod of its assignment is read as it was written, whoever wrote it and whatever stands there."""
+"""The annotation of a pod's assignment is read as it was written, whoever wrote it and whatever it says."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ STORED = {
         "b",
     ),
 }
-"""Lines as pods bear them that earlier versions let in."""
+"""Lines on pods that earlier versions admitted."""
 
 
 @pytest.mark.parametrize("text", STORED)

@@ -68,9 +68,9 @@ def once(entry: Entry) -> tuple[str, str]:
 def test_booked_one_by_one_is_booked_at_once(entries: list[Entry]) -> None:
     books = SlotSums((), TENANT)
     for number, entry in enumerate(entries, 1):
-        told = books.usage_with(entry)
+        shown = books.usage_with(entry)
         books = books.with_entry(entry)
-        assert told == books.usage == SlotSums(entries[:number], TENANT).usage
+        assert shown == books.usage == SlotSums(entries[:number], TENANT).usage
 
 
 @given(st.lists(st.one_of(gangs(), pods(), sums()), max_size=9, unique_by=once))

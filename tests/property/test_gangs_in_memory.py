@@ -62,7 +62,7 @@ class Cluster:
         return isinstance(answer, Booked)
 
     def check(self) -> None:
-        """All that is stored is charged: of a gang what it declares, or what its pods hold if that is more."""
+        """Check that all that is stored is charged: a gang by what it declares, or by its pods if that is more."""
         for row, gpus in self.ledger.usage(ALPHA).items():
             stored = Decimal(0)
             for gang in ("a", "b", "c"):

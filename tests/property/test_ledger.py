@@ -20,7 +20,7 @@ class Book:
     def __init__(self) -> None:
         self.tenant = a_tenant().allowing("8").allowing("4", tier="gpu-training").view()
         self.now = 0.0
-        self.held: dict[str, tuple[Charge, float]] = {}
+        self.entries: dict[str, tuple[Charge, float]] = {}
         self.preempted: set[str] = set()
         self.over: set[str] = set()
         self.ledger = CountedLedger(lambda: self.now, lambda _: "alpha", patience=0)
@@ -33,11 +33,11 @@ class Book:
             rows = charge.rows(self.tenant)
             assert all(usage[row] <= max(row.hard, before[row]) for row in rows), "no booking overdraws a row"
             # who asks again is the same request, whose time runs from when it was asked first
-            self.held.setdefault(uid, (charge, self.now + RESERVATION_SECONDS))
+            self.entries.setdefault(uid, (charge, self.now + RESERVATION_SECONDS))
 
     def saw(self, uid: str, charge: Charge) -> None:
         self.ledger.observe(uid, Holding("team-alpha", charge, None, "rs", uid in self.preempted, uid))
-        self.held[uid] = (charge, float("inf"))
+        self.entries[uid] = (charge, float("inf"))
 
     def preempt(self, uid: str, charge: Charge) -> None:
         self.preempted.add(uid)
@@ -45,30 +45,30 @@ class Book:
 
     def ended(self, uid: str, _: Charge) -> None:
         self.ledger.release(uid)
-        self.held.pop(uid, None)
+        self.entries.pop(uid, None)
         self.preempted.discard(uid)
         self.over.add(uid)
 
     def wait(self, _: str, __: Charge) -> None:
         self.now += RESERVATION_SECONDS / 2
-        self.held = {uid: entry for uid, entry in self.held.items() if entry[1] > self.now}
+        self.entries = {uid: entry for uid, entry in self.entries.items() if entry[1] > self.now}
         self.ledger.usage(self.tenant)
 
     def relist(self, _: str, __: Charge) -> None:
         """The pods that were seen are gone; bookings whose pods are still to come stay."""
         self.ledger.observe_all({})
         self.preempted.clear()
-        self.over |= {uid for uid, (_, until) in self.held.items() if until == float("inf")}
-        self.held = {uid: each for uid, each in self.held.items() if uid not in self.over}
+        self.over |= {uid for uid, (_, until) in self.entries.items() if until == float("inf")}
+        self.entries = {uid: each for uid, each in self.entries.items() if uid not in self.over}
 
     def uid(self, pod: int) -> str:
         """One that is never used again once its pod has ended."""
         return next(uid for uid in (f"{pod}-{life}" for life in itertools.count()) if uid not in self.over)
 
     def balance(self) -> None:
-        """Each pod is charged, and each claim once. A preempted pod's replacement may stand in its place."""
+        """Check that each pod is charged, and each claim once. A preempted pod's replacement may share its slot."""
         for row, used in self.ledger.usage(self.tenant).items():
-            drawing = {uid: each for uid, (each, _) in self.held.items() if row in each.rows(self.tenant)}
+            drawing = {uid: each for uid, (each, _) in self.entries.items() if row in each.rows(self.tenant)}
             claims = {claim: gpus for each in drawing.values() for claim, gpus in each.shared.items()}
             own = {uid: each.gpus - sum(each.shared.values()) for uid, each in drawing.items()}
             ending = sum((gpus for uid, gpus in own.items() if uid in self.preempted), Decimal(0))
@@ -76,7 +76,7 @@ class Book:
             assert both - ending <= used <= both
 
     def end_all(self) -> None:
-        for uid in list(self.held):
+        for uid in list(self.entries):
             self.ended(uid, Charge(Decimal(0), None))
         assert set(self.ledger.usage(self.tenant).values()) == {0}
 

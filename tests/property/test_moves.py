@@ -36,7 +36,7 @@ class Cluster:
             self._store(uid, Charge(Decimal(1), "gpu-batch", "h100"))
 
     def lift_in_vain(self, uid: str) -> None:
-        """Somebody else changed the pod between our yes and the write: a conflict."""
+        """Let somebody else change the pod between our yes and the write: a conflict."""
         self._lifted(uid)
 
     def delete(self, uid: str) -> None:
@@ -53,7 +53,7 @@ class Cluster:
         del self.coming[:1]
 
     def wait(self, _: str) -> None:
-        """All that is stored is seen before a reservation lapses."""
+        """Let all that is stored be seen before a reservation lapses."""
         while self.coming:
             self.watch("")
         self.now += RESERVATION_SECONDS
@@ -61,8 +61,8 @@ class Cluster:
     def check(self) -> None:
         usage = self.ledger.usage(ALPHA)
         for row in ALPHA.rows:
-            held = sum(charge.gpus for charge in self.stored.values() if row in charge.rows(ALPHA))
-            assert held <= usage[row] <= row.hard
+            total = sum(charge.gpus for charge in self.stored.values() if row in charge.rows(ALPHA))
+            assert total <= usage[row] <= row.hard
 
     def _lifted(self, uid: str) -> bool:
         if uid not in self.stored:

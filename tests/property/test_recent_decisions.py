@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Tree, a_job, a_pod, a_policy
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from tests.property.pods import OWNERS, pods
 from tests.property.test_admission import POLICIES
 from webhook.admission import reviewer
@@ -35,8 +35,8 @@ def numbered(pod: Tree, number: int) -> Tree:
 
 
 async def answers(pod: Tree, owners: list[Any], policy: TierPolicy) -> tuple[list[Answer], list[Answer]]:
-    """To the second pod of two: where the first was reviewed before it, and where it was not."""
-    after, alone = World(*owners, policy=policy), World(*owners, policy=policy)
+    """Return both answers to the second pod of two: after a review of the first, and without one."""
+    after, alone = FakeApi(*owners, policy=policy), FakeApi(*owners, policy=policy)
     given_to_first = await after.mutate(numbered(pod, 0))
     await after.validate(after.stored(given_to_first.patched), dryRun=True)
     found: list[list[Answer]] = []
@@ -55,16 +55,16 @@ def test_a_sibling_changes_no_answer(pod: Tree, policy: TierPolicy) -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=["gang", "shards"])
 @pytest.mark.parametrize("policy", TAKEN, ids=range(len(TAKEN)))
-def test_indexed_pods_are_told_apart_where_that_matters(job: Any, policy: TierPolicy) -> None:
+def test_indexed_pods_are_distinguished_where_that_matters(job: Any, policy: TierPolicy) -> None:
     pod = a_pod().running("torchrun", "train.py").asking().owned_by(job)
-    after, alone = asyncio.run(answers(World().sent(pod), [job], policy))
+    after, alone = asyncio.run(answers(FakeApi().sent(pod), [job], policy))
     assert [each.response for each in after] == [each.response for each in alone]
 
 
 async def test_a_fact_that_changed_is_not_passed_over() -> None:
     job = JOBS[0]
-    world = World(job)
-    first = World().sent(a_pod().running("torchrun", "train.py").asking().owned_by(job))
+    world = FakeApi(job)
+    first = FakeApi().sent(a_pod().running("torchrun", "train.py").asking().owned_by(job))
     assert (await world.mutate(numbered(first, 0))).patched["spec"]["priorityClassName"] == "gpu-training"
     world.policy = a_policy(workloadTypes={"training": "gpu-batch"})
     assert (await world.mutate(numbered(first, 1))).patched["spec"]["priorityClassName"] == "gpu-batch"
@@ -73,8 +73,8 @@ async def test_a_fact_that_changed_is_not_passed_over() -> None:
 async def test_the_pods_of_a_gang_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[Pod] = []
     monkeypatch.setattr(reviewer, "decide_pod", lambda pod, *rest: decided.append(pod) or decide_pod(pod, *rest))
-    world = World(JOBS[0])
-    sent = World().sent(a_pod().running("torchrun", "train.py").asking().owned_by(JOBS[0]))
+    world = FakeApi(JOBS[0])
+    sent = FakeApi().sent(a_pod().running("torchrun", "train.py").asking().owned_by(JOBS[0]))
     for number in range(4):
         await world.validate(world.stored((await world.mutate(numbered(sent, number))).patched))
     assert len(decided) == 2, "as it was sent, and as it was patched"

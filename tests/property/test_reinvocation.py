@@ -1,4 +1,4 @@
-"""What is settled stays settled, whatever a pod asks for."""
+"""A settled decision stays settled, whatever a pod asks for."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What all unit tests may ask for."""
+"""The fixtures of all unit tests."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 
-class Kept(logging.Handler):
+class LogLines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[dict[str, object]] = []
@@ -19,13 +19,13 @@ class Kept(logging.Handler):
 
 @pytest.fixture
 def lines() -> Iterator[list[dict[str, object]]]:
-    """What our code logs, one mapping a line."""
-    kept, ours = Kept(), [logging.getLogger(name) for name in ("webhook", "certs")]
+    """Yield the log of our code, one mapping a line."""
+    handler, ours = LogLines(), [logging.getLogger(name) for name in ("webhook", "certs")]
     levels = [each.level for each in ours]
     for each in ours:
-        each.addHandler(kept)
+        each.addHandler(handler)
         each.setLevel(logging.DEBUG)
-    yield kept.lines
+    yield handler.lines
     for each, level in zip(ours, levels, strict=True):
-        each.removeHandler(kept)
+        each.removeHandler(handler)
         each.setLevel(level)

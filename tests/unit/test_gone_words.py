@@ -44,34 +44,6 @@ IN_PROSE = {
     r"in (the|its|a|no) line\b(?! of)": "in the queue",
     r"(its|their) turn": "the head of the queue",
 }
-LEFT_NAMES = Counter(
-    {
-        "anew": 1,
-        "apart": 7,
-        "beside": 18,
-        "held": 45,
-        "kept": 48,
-        "promise": 4,
-        "promised": 2,
-        "told": 105,
-        "untold": 3,
-        "whom": 2,
-        "whose": 4,
-    }
-)
-LEFT_PROSE = Counter(
-    {
-        "(its|their) turn": 17,
-        "anew": 18,
-        "held": 55,
-        "in (the|its|a|no) line\\b(?! of)": 7,
-        "in vain": 3,
-        "kept (free|for)": 8,
-        "lets? in": 34,
-        "promise[ds]?": 25,
-        "whom": 35,
-    }
-)
 
 
 def sources() -> Iterator[Path]:
@@ -121,7 +93,6 @@ def found_prose() -> Counter[str]:
     return +found
 
 
-LEFT_DOCSTRINGS = 260
 NO_SUBJECT = {
     "Of",
     "Where",
@@ -157,15 +128,15 @@ def places(phrase: str) -> str:
 
 @pytest.mark.parametrize("word", IN_NAMES)
 def test_a_word_is_in_no_name(word: str) -> None:
-    assert found_names()[word] == LEFT_NAMES[word], IN_NAMES[word]
+    assert not found_names()[word], IN_NAMES[word]
 
 
 def test_a_phrase_is_in_no_text() -> None:
-    assert found_prose() == LEFT_PROSE, "\n".join(map(places, found_prose()))
+    assert not found_prose(), "\n".join(map(places, found_prose()))
 
 
 def test_a_docstring_begins_with_its_subject_or_a_verb() -> None:
-    assert len([*without_subject()]) == LEFT_DOCSTRINGS
+    assert [*without_subject()] == []
 
 
 def test_the_lists_find_what_they_look_for() -> None:

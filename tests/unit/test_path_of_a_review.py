@@ -17,7 +17,7 @@ import pytest
 
 import webhook
 from tests.builders import Built, a_job, a_pod, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.ledger.cluster import Cluster
 from tests.ledger.simulated_api import TENANT_QUOTAS
 from tests.ledger.virtual_time import VirtualLoop, pass_time
@@ -65,7 +65,7 @@ class Walked:
 
 
 def forget_all() -> None:
-    """As in a process that has just begun to serve."""
+    """Forget everything, as a process that has just begun to serve."""
     for name, module in list(sys.modules.items()):
         for each in vars(module).values() if name.startswith("webhook.") else ():
             if hasattr(each, "cache_clear"):
@@ -73,7 +73,7 @@ def forget_all() -> None:
     make_expressions()
 
 
-async def walked(path: str, world: World, obj: object) -> tuple[Walked, Mapping[str, Any]]:
+async def walked(path: str, world: FakeApi, obj: object) -> tuple[Walked, Mapping[str, Any]]:
     """One review, and what is answered."""
     books = Cluster()
     books.api.make(TENANT_QUOTAS, {key: ALPHA.json()[key] for key in ("metadata", "spec")})
@@ -105,7 +105,7 @@ async def walked(path: str, world: World, obj: object) -> tuple[Walked, Mapping[
 
 @pytest.mark.parametrize(("path", "obj", "there", "most"), CASES.values(), ids=CASES)
 def test_a_cold_review_runs_through_few_files(path: str, obj: Any, there: list[Built], most: tuple[int, int]) -> None:
-    world = World(*there, ALPHA)
+    world = FakeApi(*there, ALPHA)
     if path == "/validate" and obj is POD:
         obj = world.stored(asyncio.run(world.mutate(obj)).patched)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

@@ -25,7 +25,7 @@ PLACES = {0: "right", -1: "lower", 1: "higher"}
 
 @dataclass(frozen=True)
 class Scored:
-    """What was said of a case, with the source of the evidence, its tier, and the one that its type deserves."""
+    """The verdict on a case, with the source of the evidence, its tier, and the one that its type deserves."""
 
     case: Case
     said: str
@@ -44,7 +44,7 @@ class Scored:
 
     @property
     def place(self) -> str:
-        """How its tier lies to that of its type: one of PLACES; "" where it has no GPUs, or no type."""
+        """Return how its tier lies to that of its type: one of PLACES; "" where it has no GPUs, or no type."""
         if self.tier is None or self.deserved is None:
             return ""
         return PLACES[(self.tier.value > self.deserved.value) - (self.tier.value < self.deserved.value)]
@@ -63,7 +63,7 @@ def gpu_names(tree: object) -> Iterator[str]:
 
 
 def scored(part: str, preset: str = "four-tier") -> tuple[Scored, ...]:
-    """What `gpu-tiers review` says of each under a preset, with a list of all the GPUs that there are."""
+    """Return the output of `gpu-tiers review` for each under a preset, with a list of all GPUs that exist."""
     return _scored_once(part, preset)
 
 

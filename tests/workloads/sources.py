@@ -1,4 +1,4 @@
-"""Where the evidence for a workload type comes from."""
+"""The source of the evidence for a workload type."""
 
 from webhook.policy.classification.classify import SOURCES as GUESSES
 from webhook.policy.classification.evidence import SHOWN, Evidence

@@ -1,4 +1,4 @@
-"""What the scores of the labelled manifests look like, as text."""
+"""The scores of the labelled manifests, as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,9 @@ def confusion(results: Iterable[Scored]) -> str:
 
 def precision(results: Sequence[Scored]) -> str:
     """Rows where the evidence came from, columns how many were told by it and how many of those right."""
-    told = {source: [each for each in results if each.source == source] for source in SOURCES}
+    by_source = {source: [each for each in results if each.source == source] for source in SOURCES}
     head = f"{'told by':22}{'grade':>8}{'told':>8}{'right':>8}{'precision':>12}"
-    return "\n".join((head, *(_row(source, found) for source, found in told.items() if found)))
+    return "\n".join((head, *(_row(source, found) for source, found in by_source.items() if found)))
 
 
 def _row(source: str, found: Sequence[Scored]) -> str:

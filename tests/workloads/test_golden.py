@@ -1,4 +1,4 @@
-"""What is said of one manifest for each row of the table, each hook kind and each warning. `make golden` renews all."""
+"""The answers to one manifest for each row of the table, each hook kind and each warning. `make golden` renews all."""
 
 import difflib
 

@@ -13,7 +13,7 @@ MOST_LINES = 6000
 
 
 def in_its_place(case: Case) -> bool:
-    """In its API group's file, or where the group is a folder, in its kind's file or folder."""
+    """Return whether it is in its API group's file or, where the group is a folder, in its kind's file or folder."""
     group = case.manifest["apiVersion"].rpartition("/")[0] or "core"
     name = case.file.partition("/")[2].removesuffix(".yaml")
     kind = f"{group}/{case.manifest['kind'].lower()}"

@@ -39,15 +39,15 @@ def labelled(tree: Tree, place: str, tier: str) -> Tree:
 
 
 def ways(row: KindRow) -> Iterator[tuple[str, list[str]]]:
-    """Each template of the manifest, and the places on the way to it, the nearest first."""
+    """Yield each template of the manifest, and the places on the way to it, the nearest first."""
     tree = given(row)[0].tree
     for each in own_templates(tree, row):
         yield each.path, [passed.place for passed in each.passed if not passed.place.startswith("runtime.")]
 
 
-async def judged(document: Document, tree: Tree, beside: list[Document]) -> Finding:
+async def judged(document: Document, tree: Tree, others: list[Document]) -> Finding:
     changed = replace(document, tree=tree)
-    world = [changed if each is document else each for each in beside]
+    world = [changed if each is document else each for each in others]
     return await judge_at(cluster_of(a_policy(), world), a_policy()).finding(changed)
 
 
@@ -60,11 +60,11 @@ CASES = [(row, path, places) for row in ROWS for path, places in ways(row) if pl
 async def test_the_nearest_label_on_the_way_decides_for_the_workload_and_its_pods(
     row: KindRow, path: str, places: list[str]
 ) -> None:
-    document, beside = given(row)
+    document, others = given(row)
     tree = labelled(document.tree, "metadata", "gpu-training")
     for place, tier in zip(reversed(places), TIERS, strict=False):
         tree = labelled(tree, place, tier)
-        found = await judged(document, tree, beside)
+        found = await judged(document, tree, others)
         pods = {pod.path: pod.verdict.assignment for pod in found.pods if pod.verdict.ours}
         if path not in pods:
             pytest.skip("its pods ask for no GPU")
@@ -76,14 +76,14 @@ async def test_the_nearest_label_on_the_way_decides_for_the_workload_and_its_pod
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.group}/{row.kind}" for row in ROWS])
 async def test_a_label_that_names_no_tier_is_refused_where_it_stands(row: KindRow) -> None:
-    document, beside = given(row)
+    document, others = given(row)
     ways_of_it = [places for _, places in ways(row) if places]
     if not ways_of_it:
         pytest.skip("what lies between stands in another object")
     tree = document.tree
     for places in ways_of_it:
         tree = labelled(tree, places[0], "gpu-trainig")
-    found = await judged(document, tree, beside)
+    found = await judged(document, tree, others)
     assert found.verdict.refusal is not None
     field = f"{row.kind}/{document.name}.{ways_of_it[0][0]}.labels[{LABEL}]"
     assert sentence(found.verdict.refusal).startswith(f'{field}: unknown tier "gpu-trainig"')

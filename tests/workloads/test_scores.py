@@ -1,4 +1,4 @@
-"""How well the classification does over manifests that people labelled; `tests/workloads/corpus/README.md`."""
+"""The score of the classification over manifests that people labelled; `tests/workloads/corpus/README.md`."""
 
 import pytest
 
@@ -42,9 +42,9 @@ def test_what_runs_is_shown_and_all_else_that_is_guessed_is_hinted(pytestconfig:
     results = [*sure("tune"), *sure("aside")]
     announce(pytestconfig, f"tune and aside, the sure ones:\n{precision(results)}")
     for source in (f"guess: {each}" for each in SHOWN):
-        told = [each for each in results if each.source == source]
-        assert share(told) >= ENOUGH, source
-        assert [each.case.where for each in told if each.harmful] == []
+        found = [each for each in results if each.source == source]
+        assert share(found) >= ENOUGH, source
+        assert [each.case.where for each in found if each.harmful] == []
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -37,7 +37,7 @@ def test_a_workload_without_a_label_gets_the_tier_of_its_type(
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Pod"])
 def test_what_nothing_tells_is_of_no_one_type(kind: str, pytestconfig: pytest.Config) -> None:
-    """So none of these kinds has a usual type: its manifests get the default tier, and a warning."""
+    """The kinds without a usual type: their manifests get the default tier, and a warning."""
     nothing = [each for each in scored("tune") if each.source == "nothing" and each.tier]
     counts = Counter(each.case.type for each in nothing if each.case.manifest["kind"] == kind)
     announce(pytestconfig, f"{kind}, where nothing tells: {dict(counts.most_common())}")

@@ -1,4 +1,4 @@
-"""Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
+"""Gathers the facts about a pod, a PodGroup or a workload, as they are in the cluster now."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _NAMING = frozenset(source.key for source in LOOKED_UP)
 
 
 class WorkloadFacts(msgspec.Struct, frozen=True):
-    """A workload with the templates of its runtime. `unread_runtime`: that one, where it can't be read; else ""."""
+    """A workload with the templates of its runtime. `unread_runtime` is a runtime that can't be read, or ""."""
 
     whole: dict[str, Any]
     facts: Facts
@@ -33,7 +33,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
 
 
 def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """Return a workload as its author sent it, without the class that Kueue defaults. Raises Refused for no object."""
+    """Return a workload as its author sent it, without Kueue's default class. Raises Refused if it is no object."""
     tree = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
         raise Refused(Reason.INVALID, "no-object", OBJECT)
@@ -42,18 +42,18 @@ def workload_as_sent(raw: msgspec.Raw) -> Tree:
 
 @contextmanager
 def needed_to(what: str) -> Iterator[None]:
-    """Refuse where a fact that is needed to do this can't be read. Every such problem is the same mistake."""
+    """Refuse if a needed fact can't be read. Every such problem is the same mistake."""
     try:
         yield
     except Unreadable as problem:
-        told = Aside("as-told", text=str(problem))
-        raise Refused.of(Refusal(Reason.UNREADABLE, "unreadable", problem=told, what=what)) from problem
+        aside = Aside("as-told", text=str(problem))
+        raise Refused.of(Refusal(Reason.UNREADABLE, "unreadable", problem=aside, what=what)) from problem
 
 
 async def facts_of_workload(
     tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
-    """Gather what is known about a workload of that kind. Raises Refused where it can't be read."""
+    """Gather the facts about a workload of that kind. Raises Refused if it can't be read."""
     whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
@@ -64,9 +64,9 @@ async def facts_of_workload(
 async def facts_of(
     found: Pod | Metadata, namespace: str, cluster: Cluster, policy: TierPolicy, *, own: Workload | None = None
 ) -> Facts:
-    """The facts about a pod, or about another object by its metadata; `own` is a workload itself, its pods' owner.
+    """Return the facts about a pod, or about another object by its metadata; `own` is the workload under review.
 
-    Raises Refused where one of them can't be read.
+    Raises Refused if one of them can't be read.
     """
     pod, metadata = (found, found.metadata) if isinstance(found, Pod) else (None, found)
     with needed_to("choose a tier"):
@@ -79,7 +79,7 @@ async def facts_of(
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         owners = (made, *above) if made else above
         if home.selector:
-            # as their pods show them at their review: the API server has added to them by then
+            # the same as at the pods' review, because the API server has completed them by then
             added = home.selector.added_to
             owners = tuple(
                 replace(each, members=tuple(replace(one, template=added(one.template)) for one in each.members))
@@ -106,9 +106,9 @@ def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
 
 
 def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = ()) -> tuple[Usage, Usage]:
-    """Usage of each row that counts against a newcomer whose tier has this value, and what of it the queue reserves.
+    """Return the usage of each row that counts against a newcomer of this value, and the queue's part of it.
 
-    `without` are the ResourceClaims that the newcomer shares. What is reserved for lower tiers does not count.
+    `without` are the ResourceClaims that the newcomer shares. Reservations for lower tiers do not count.
     """
     usage = ledger.usage(tenant, without)
     of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank)
@@ -140,7 +140,7 @@ def gang_uid(metadata: Metadata, facts: Facts) -> str:
 
 
 async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:
-    """The group in which Kueue lets a pod run; None where a workload makes these pods into a gang."""
+    """Return the group in which Kueue lets a pod run; None if a workload makes these pods into a gang."""
     group = kueue_group(pod.metadata)
     if group is None or gang_among(await _owners(pod.metadata.controller, namespace, cluster, policy)):
         return None
@@ -169,7 +169,7 @@ async def _owners(
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
-    """The group without a demotion that can't have been: pods may bear the label of the tier that it names.
+    """Return the group without an impossible demotion, because pods may bear the label of the tier that it names.
 
     The mark is written at the group's CREATE, and whoever may edit PodGroups may write another one later.
     """
@@ -180,14 +180,14 @@ def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
 
 
 async def schedulers_groups(metadata: Metadata, namespace: str, cluster: Cluster) -> tuple[SchedulersGroup, ...]:
-    """The groups of other schedulers that a pod names; nearly all pods name none. Raises Unreadable."""
+    """Return the groups of other schedulers that a pod names; nearly all pods name none. Raises Unreadable."""
     if _NAMING.isdisjoint((*metadata.labels, *metadata.annotations)):
         return ()
     return tuple([await cluster.lookups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
 
 
 def _together(metadata: Metadata, group: Group | None, groups: Sequence[SchedulersGroup]) -> PodsTogether | None:
-    """The gang that a pod says it is of, where no workload makes it; None for one pod alone."""
+    """Return the gang that a pod names, if no workload makes it; None for a single pod."""
     if group is not None:
         found: PodsTogether | None = PodsTogether(POD_GROUP, group.name, group.pods)
     elif groups:
@@ -208,7 +208,7 @@ async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Dev
 async def _with_devices(
     owner: Workload, namespace: str, cluster: Cluster, passed: type[Unreadable]
 ) -> tuple[Workload, tuple[str, ...]]:
-    """The workload with the devices of its templates' claims, and why some can't be read, if that may be `passed`."""
+    """Return the workload with the devices of its templates' claims, and why `passed` ones can't be read."""
     claims = dict.fromkeys(claim for member in owner.members for claim in member.template.spec.resource_claims)
     if not claims:
         return owner, ()

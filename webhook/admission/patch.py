@@ -1,6 +1,7 @@
-"""Patch operations that write a decision on an object; what is there already is left out.
+"""Patch operations that write a decision on an object; values that are there already are left out.
 
-Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC 6902, 4.1).
+They are built by hand, because a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC
+6902, 4.1).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +30,9 @@ _NOTHING = SchedulingPlan()
 
 
 def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
-    """The tier's three priority fields together (Priority admission refuses any mix), our marks, hook and placement.
+    """Return the tier's three priority fields together (Priority admission refuses any mix), marks, hook and placement.
 
-    A scheduler and its queue too.
+    A scheduler and its queue are included.
     """
     live = decision.live
     if live is not None:
@@ -52,9 +53,9 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         if VOLUME in mounts.union(mount["name"] for each in containers for mount in _missing_mounts(each, hook)):
             marks[EVICTABLE_VOLUMES] = _with_our_volume(metadata.annotations.get(EVICTABLE_VOLUMES, ""))
 
-    # By these the leader counts a pod: what its claims ask for, and its gang. The pod's controller may be that gang,
-    # but whoever may edit pods may give it another one. A gang in a file has no uid. A mark that somebody else has
-    # written, or that was copied with the pod, says nothing.
+    # The leader counts a pod by these: the request of its claims, and its gang. The pod's controller may be that gang,
+    # but whoever may edit pods may change the controller. A gang in a file has no uid. A mark that somebody else wrote,
+    # or that was copied with the pod, counts for nothing.
     uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
     uid = "" if uid.startswith(FROM_FILE) else uid
     claims = claimed(devices, asked.policy) if devices else ""
@@ -72,13 +73,13 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
 
 
 def gate(pod: Pod) -> Iterator[Operation]:
-    """Our scheduling gate."""
+    """Yield our scheduling gate."""
     if not pod.waits_for_quota:
         yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": QUOTA_GATE}])
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
-    """A PodGroup's class and priority, which go together, and its preemptionPolicy where a gate has filled it in."""
+    """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if a gate has filled it in."""
     live = decided.decision.live
     if live is None:
         return
@@ -94,7 +95,7 @@ def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
 
 
 def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Iterator[Operation]:
-    """The class of each template. Its priority is written on the PodGroup, when that is made."""
+    """Yield the class of each template. Its priority is written on the PodGroup, when that is created."""
     live = decision.live
     if live is None:
         return
@@ -108,7 +109,7 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
 def _marks(
     metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str], selects: frozenset[str] = frozenset()
 ) -> Iterator[Operation]:
-    """Write the tier label, its scheduler's and Kueue's where there are none, and our annotations."""
+    """Yield the tier label, its scheduler's and Kueue's if there are none, and our annotations."""
     tier, of_scheduler = decision.assignment.tier, decision.scheduling or _NOTHING
     labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
     annotations = {ASSIGNED_BY: str(assigned_by(decision.assignment)), **of_scheduler.annotations, **of_this_pod}
@@ -119,14 +120,14 @@ def _marks(
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
-    """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
+    """Yield the grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield add("/spec/terminationGracePeriodSeconds", plan.grace)
     for index in dict.fromkeys(index for index, _, _ in plan.variables):
         wanted = {name: value for at, name, value in plan.variables if at == index}
         path, present = f"/spec/containers/{index}/env", pod.spec.containers[index].env
         places = {each.name: place for place, each in enumerate(present)}
-        for name, value in wanted.items():  # one that is there keeps its place, for those after it may name it
+        for name, value in wanted.items():  # a present variable keeps its position, because later ones may refer to it
             if name in places and present[places[name]].value != value:
                 yield add(f"{path}/{places[name]}/value", value)
         more = [{"name": name, "value": value} for name, value in wanted.items() if name not in places]
@@ -148,21 +149,21 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
 
 
 def _with_our_volume(listed: str) -> str:
-    """The author's list of evictable volumes, with ours behind it.
+    """Return the author's list of evictable volumes, with ours at the end.
 
-    This is the one annotation of others to which we add, because it is a list: each entry stays as it was written and
-    keeps its meaning, and no selector reads annotations. Without our entry a list that names all of the author's
-    volumes would no longer do what it was written for: Cluster Autoscaler removes no node with an emptyDir that the
-    list lacks, and ours would be such a one (getNonBlockingVolumes in its utils/drain splits at commas alone).
+    This is the only foreign annotation to which we add, because it is a list: each entry keeps its text and its
+    meaning, and no selector reads annotations. Without our entry a list with all of the author's volumes would lose its
+    effect: Cluster Autoscaler removes no node with an emptyDir that the list lacks, such as ours (getNonBlockingVolumes
+    in its utils/drain splits at commas alone).
     """
     names = listed.split(",") if listed else []
     return listed if VOLUME in names else ",".join((*names, VOLUME))
 
 
 def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]]:
-    """Return what a container has to mount and doesn't yet.
+    """Return the missing mounts of a container.
 
-    Each container has a folder of the protocol of its own: the hooks of two would take each other's answer.
+    Each container has its own folder of the protocol, because two hooks would take each other's answer.
     """
     own = [{"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}] if plan.folder else []
     mounted = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
@@ -179,7 +180,7 @@ def _reserved_nodes(pod: Pod, wanted: Tolerations) -> Iterator[Operation]:
 
 
 def _placement(pod: Pod, plan: PlacementPlan, borne: Tolerations | None) -> Iterator[Operation]:
-    """Add the plan to the spec. The plan holds nothing that the pod says itself; `borne` was added to it before."""
+    """Add the plan to the spec. The plan has no field that the pod sets itself; `borne` was added before."""
     spec = pod.spec
     if plan.pod_affinity is not None and spec.affinity is PodSpec().affinity:
         yield add("/spec/affinity", {"podAffinity": plan.pod_affinity})
@@ -194,7 +195,7 @@ def _placement(pod: Pod, plan: PlacementPlan, borne: Tolerations | None) -> Iter
 
 
 def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
-    """Keys of a map that may be absent: adding below an absent map fails the whole patch with a 500."""
+    """Yield keys of a map that may be absent: an `add` below an absent map fails the whole patch with status 500."""
     if wanted and not there:
         yield add(path, dict(wanted))
         return
@@ -204,12 +205,12 @@ def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> I
 
 
 def escaped(key: str) -> str:
-    """A key as a step of a JSON pointer (RFC 6901)."""
+    """Return a key as a step of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def _items(path: str, there: object, more: Sequence[object]) -> Iterator[Operation]:
-    """Items for a list that may be absent."""
+    """Yield items for a list that may be absent."""
     if more and not there:
         yield add(path, list(more))
     else:
@@ -217,5 +218,5 @@ def _items(path: str, there: object, more: Sequence[object]) -> Iterator[Operati
 
 
 def add(path: str, value: object) -> Operation:
-    """The operation by which a value stands at a path, whether or not one stood there."""
+    """Return the operation that sets a value at a path, whether or not there was one."""
     return {"op": "add", "path": path, "value": value}

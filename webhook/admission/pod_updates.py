@@ -1,9 +1,8 @@
-"""Reviews of what changes for pods that were let in: they themselves, and the ResourceClaims made for them.
+"""Reviews of updates of admitted pods, and of the ResourceClaims made for them.
 
-A pod's labels and annotations are mutable, its class and charge are not. A claim is made for its pod after the pod, by
-a controller or by hand, and one that nobody uses yet may be deleted and made anew: it must ask for no more than its
-pods were let in with. A claim that no pod waits for passes, unless it is a PodGroup's: its pods are charged when they
-come.
+A pod's labels and annotations are mutable, its class and charge are not. A controller or a person creates a claim after
+its pod. An unused claim may be deleted and created again. It must not ask for more than its pods were admitted with. A
+claim that no pod waits for passes, unless it is a PodGroup's, because its pods are charged when they come.
 """
 
 from msgspec import structs
@@ -21,7 +20,7 @@ from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
-from webhook.policy.quota.demand import gpus_of, kept_by_group, outgrown
+from webhook.policy.quota.demand import gpus_of, outgrown, refusal_of_group_claim
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
@@ -33,7 +32,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
 
-        # 1. A changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.
+        # 1. A changed label, of tier or queue, still agrees with the pod's class, and its GPUs are unchanged.
         tier = policy.tiers.of_class(new.spec.priority_class_name)
         changed = (
             drift(old, new, policy)
@@ -44,8 +43,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if changed is not None:
             return Verdict(refusal=changed.because(Reason.CHANGED))
 
-        # 2. One that waits behind a scheduling gate may get a node selector, and then counts on the flavor that this
-        #    names.
+        # 2. A gated pod may get a node selector, and then counts on the flavor that it names.
         before = flavor_of(old, policy)
         if before == flavor_of(new, policy):
             return Verdict()
@@ -63,7 +61,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if tenant is None or charge is None or not tenant.charges(charge.gpus):
             return verdict
         if tenant.has_queue and pod.waits_for_quota:
-            return verdict  # the leader books it as it is then
+            return verdict  # the leader then books it as it is
         moved_from = structs.replace(charge, flavor=before)
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         rank = policy.tiers.rank(charge.tier)
@@ -96,18 +94,18 @@ class ResourceClaimReviewer(Reviewer, frozen=True):
     """Judges a ResourceClaim."""
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """At its CREATE, or when it gets another owner. Raises Refused where its pods can't be read."""
+        """Judge a claim at its CREATE, or when it gets another owner. Raises Refused if its pods can't be read."""
         asked = gpus_of(tuple(devices_of(read(request.object, Claim).spec, "")), self.policy)
         claim = read(request.object, Named).metadata
-        # Of each pod's claim a controller of Kubernetes has the name generated, once: no pod can name it before.
+        # Kubernetes generates the name of each pod's claim, once, so no pod can name it before.
         if not request.name and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
             claim = structs.replace(claim, name="")
         with needed_to("tell whose claim this is"):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
-            if kept := kept_by_group(claim, asked):
-                return Verdict(refusal=kept, tenant=tenant.name)
+            if refusal := refusal_of_group_claim(claim, asked):
+                return Verdict(refusal=refusal, tenant=tenant.name)
             waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)
         return Verdict(refusal=next(filter(None, problems), None), tenant=tenant.name)

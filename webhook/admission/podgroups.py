@@ -1,7 +1,7 @@
 """Reviews of groups of pods: PodGroups, the Workloads that they are made of, and the groups of other schedulers.
 
-What a PodGroup says is immutable, and its pods must share it (KEP-4671, KEP-5710). So are a Workload's templates.
-Volcano and KAI rank all pods of a group by its class.
+A PodGroup is immutable, and its pods must share its fields (KEP-4671, KEP-5710). A Workload's templates are immutable
+too. Volcano and KAI rank all pods of a group by its class.
 """
 
 from webhook.admission import patch
@@ -52,17 +52,17 @@ class PodGroupReviewer(Reviewer, frozen=True):
             class_within_ceiling(of_class, facts, self.policy)
             return Verdict()
         tier, live = decided.decision.assignment.tier, decided.decision.live
-        patched = mode is not Mode.Audit  # which has patched nothing
+        patched = mode is not Mode.Audit  # Audit has patched nothing
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
         return verdict_on(decided.decision, warnings=tuple(group_warnings(group, decided.decision)), refusal=problem)
 
     async def _known(
         self, group: PodGroup, namespace: str, mode: Mode
     ) -> tuple[Facts, PodGroupTemplate | Group | None]:
-        """Return the facts about a group, and its model: the group above it, else the template that it is made of.
+        """Return the facts about a group, and its model: the group above it, or else the template that it is made of.
 
-        A group that a controller made needs a model only where it is ours. In Audit the group above has got no class
-        from us, so it is no model.
+        A group that a controller made needs a model only if it is ours. In Audit the group above has no class from us,
+        so it is no model.
         """
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
         if group.metadata.controller and not group_concerns(group, facts, self.policy):
@@ -85,8 +85,8 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """Judge a group at its CREATE or when its class changes. Its pods are compared with it when they come.
 
-        A lower class than its pods' passes: so a scheduler's controllers may leave a gang that was demoted as it is.
-        Raises Refused for a class that the tenant may not have, or one that contradicts the tier label.
+        A class below its pods' passes, so that a scheduler's controllers may leave a demoted gang as it is. Raises
+        Refused for a class that the tenant may not have, or one that contradicts the tier label.
         """
         group = read(request.object, PodGroup)
         source = SCHEDULERS_GROUPS[GroupKind(request.kind.group, request.kind.kind)]
@@ -110,7 +110,7 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
     """Judges a Workload at its CREATE."""
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """Write the class of its templates, unless a controller made it: then its owner tells its PodGroups.
+        """Write the class of its templates. If a controller made it, its owner gives its PodGroups their class.
 
         Templates that differ are refused already here. The API server of 1.37 refuses them before it asks the
         validating webhook, and does not name them.
@@ -127,7 +127,7 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
         return verdict_on(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - what can't be made is no mode's
-        """Check that PodGroups can be made of it. One without a tier is admitted: its PodGroups get theirs."""
+        """Check that PodGroups can be made of it. A Workload without a tier is admitted: its PodGroups get theirs."""
         found = read(request.object, SchedulingWorkload)
         if (problem := templates_disagree(found, self.policy)) is not None:
             return Verdict(refusal=problem)

@@ -1,4 +1,4 @@
-"""Reviews of pods at CREATE: patched, and then validated and booked."""
+"""Reviews of pods at CREATE: a patch, and then validation and booking."""
 
 from contextlib import suppress
 
@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.admission import patch
 from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
 from webhook.admission.review import Request
-from webhook.admission.reviewer import KEPT_BYTES, Reviewer, Verdict, with_free_name
+from webhook.admission.reviewer import MOST_REMEMBERED_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
@@ -22,8 +22,8 @@ from webhook.policy.assignment.request import gang_with_gpus, may_concern
 from webhook.policy.decide import (
     Decision,
     decide_pod,
-    pod_told,
     pod_warnings,
+    queued_pod_fit,
     whole_charge,
     without_room,
 )
@@ -36,45 +36,44 @@ from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import gang_among
 
 KUBERNETES_CONTROLLERS = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
-"""As whom the controllers of Kubernetes create pods. Nobody else can, so nobody else's word on retries counts."""
+"""The users by which Kubernetes' controllers create pods. Nobody else can be these, so only their retries count."""
 
 
 class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:
-        # 1. Read the pod. Nothing is looked up for one that can't be ours.
+        # 1. Read the pod. Nothing is looked up for a pod that can't be ours.
         pod = read_pod(request.object)
 
-        # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it where there is no room.
+        # 2. Gather the facts, and decide tier, hook and placement. A tenant that demotes does so if there is no room.
         decision = await self._decision(pod, request, self.cluster)
         if decision is None:
             return Verdict()
         decision = await self._demoted(decision, request, mode)
 
-        # 3. Write the decision as a patch; and the gate, where the quota holds what is over it.
-        held = mode is Mode.Enforce and _is_held(decision)
-        gate = patch.gate(pod) if held else ()
+        # 3. Write the decision as a patch, and the gate if the tenant queues pods over quota.
+        gated = mode is Mode.Enforce and _is_gated(decision)
+        gate = patch.gate(pod) if gated else ()
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
-        # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
-        #    generated name looks like a given one.
-        booked = _charged(decision) and not held
+        # 4. Check that the name is free before booking. Later, at validation, a generated name looks like a given one.
+        booked = _charged(decision) and not gated
         return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Check that a pod bears its tier, may have it, and fits the quota; then book it."""
-        # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
-        #    Audit nothing was patched, so it is judged as if it had been.
+        # 1. Decide again, on the pod as it would be stored. A demotion took place before. In Audit nothing was patched,
+        #    so the pod is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
         decision = await self._decided_again(pod, request)
         if decision is not None and not patched:
             decision = await self._demoted(decision, request, mode)
 
-        # 2. Nobody opens our gate for a pod that counts for nothing. Of one that isn't ours ask that its class is no
-        #    way round the ceiling, and that it forges no mark. Where the ceiling can't be read it passes, as it does
-        #    while we are down: nothing without GPUs waits for us.
-        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_held(decision))):
+        # 2. Our gate stays on no pod that nobody counts. A pod that isn't ours must respect the ceiling and forge no
+        #    mark. If the ceiling can't be read it passes, as it does while the webhook is down, because pods without
+        #    GPUs never wait for us.
+        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_gated(decision))):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -86,7 +85,7 @@ class PodReviewer(Reviewer, frozen=True):
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
-        # 3. It bears what was decided, and no other scheduler ranks it above its tier.
+        # 3. It bears the decision, and no other scheduler ranks it above its tier.
         verdict = verdict_on(decision, warnings=pod_warnings(decision))
         problem = (_disagreement(pod, decision) if patched else None) or outranked(
             pod, decision.live, decision.tier_request.facts
@@ -94,33 +93,33 @@ class PodReviewer(Reviewer, frozen=True):
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. Behind our gate it is queued, if it could ever have room or adds nothing to what its gang has. The
-        #    leader books it, and opens.
-        if mode is Mode.Enforce and pod.waits_for_quota and _is_held(decision):
+        # 4. A gated pod is queued, if it could ever have room or adds nothing to its gang's charge. The leader books
+        #    it, and opens the gate.
+        if mode is Mode.Enforce and pod.waits_for_quota and _is_gated(decision):
             charged = _charged(decision)
             usage: tuple[Usage, Usage] = {}, {}
             if charged is not None:
                 tenant, charge = charged
                 usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
-            told = pod_told(decision, *usage)
-            if not (told.refusal and charged):
-                return verdict.fitted(told)
+            fit = queued_pod_fit(decision, *usage)
+            if not (fit.refusal and charged):
+                return verdict.fitted(fit)
             booking = await self._booking(decision, request, *charged)
-            return verdict if await self.ledger.has_room(booking) else verdict.fitted(told)
+            return verdict if await self.ledger.has_room(booking) else verdict.fitted(fit)
 
-        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
+        # 5. Book its charge; in Audit and for a dry run only check the room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
-        """Return the decision by what is kept of the owners, if it is the mutating call's; else by what they are now.
+        """Return the decision by the cached owners if it is the mutating call's, or by the owners as they are now.
 
-        That call has read them. A forged mark claims at most what an owner said a few seconds ago.
+        The mutating call has read them. A forged mark claims at most what an owner said a few seconds ago.
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
-            kept = structs.replace(self.cluster, lookups=self.cluster.lookups.with_kept_owners())
+            cached = structs.replace(self.cluster, lookups=self.cluster.lookups.with_cached_owners())
             with suppress(Refused):
-                found = await self._decision(pod, request, kept)
+                found = await self._decision(pod, request, cached)
                 if found and str(assigned_by(found.assignment)) == written and not _disagreement(pod, found):
                     return found
         return await self._decision(pod, request, self.cluster)
@@ -130,7 +129,7 @@ class PodReviewer(Reviewer, frozen=True):
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
-        if not pod.metadata.controller_uid or len(request.object) > KEPT_BYTES:  # what is large is not kept
+        if not pod.metadata.controller_uid or len(request.object) > MOST_REMEMBERED_BYTES:  # large pods are not cached
             return decide_pod(pod, facts, self.policy)
         return self.recent.get(pod, facts, self.policy)
 
@@ -143,7 +142,7 @@ class PodReviewer(Reviewer, frozen=True):
         if usage is None:
             return (gang_tier and decide_pod(pod, facts, self.policy, None, gang_tier)) or decision
 
-        # 2. Another one runs at its own tier if that has room, or if no lower tier has.
+        # 2. Any other pod runs at its own tier if that has room, or if no lower tier has.
         charged = _charged(decision)
         if charged is None or shortfall((whole_charge(charged[1], facts.together),), charged[0], usage) is None:
             return decision
@@ -151,18 +150,18 @@ class PodReviewer(Reviewer, frozen=True):
         if lower is None or lower.assignment == decision.assignment or mode is Mode.Audit:
             return lower or decision
 
-        # 3. Usage counts the pod that this one replaces, and one that is about to end. So where usage leaves no room,
-        #    ask as a booking does, which finds the slot and waits for the end. Audit delays no create.
+        # 3. Usage counts a replaced pod and a pod that is about to end. If usage leaves no room, ask as a booking does,
+        #    which finds the slot and waits for the end. Audit delays no create.
         if await self.ledger.has_room(await self._booking(decision, request, *charged)):
             return decision
 
         # 4. A pod of a rollout comes while an old one is ending, or has ended while no replica leads, and still counts.
-        #    It is not demoted for life because of that: it is refused, and its controller tries again.
+        #    A demotion would last its whole life, so it is refused, and its controller tries again.
         stale = pod.metadata.controller is not None and not self.ledger.is_current
         if stale or await self._follows_an_ending_pod(pod, facts):
             return decision
 
-        # 5. Look for a lower tier by what is used after that.
+        # 5. Look for a lower tier by the usage after that.
         usage, _ = await demotion(facts, self.ledger, facts.devices)
         return decide_pod(pod, facts, self.policy, usage) or decision
 
@@ -194,12 +193,12 @@ class PodReviewer(Reviewer, frozen=True):
         return verdict.fitted(without_room(decision, short, native, group))
 
     async def _retried(self, booking: Booking, pod: Pod) -> Booking:
-        """Return the booking with the earlier tries of its controller, if at least one of them came to nothing.
+        """Return the booking with the earlier tries of its controller, if at least one of them failed.
 
         A ResourceQuota or another webhook may refuse a create after us, and the controller tries again under another
-        name. A StatefulSet takes the same one, whose slot all tries share. A controller of Kubernetes creates at most
-        as many pods at once as are missing, and has the answers to all of them before it creates more. So if as many
-        tries are not stored as pods are missing, at least the oldest was refused: this pod is among those under way.
+        name. A StatefulSet takes the same name, whose slot all tries share. A controller of Kubernetes creates at most
+        as many pods at once as are missing, and has all answers before it creates more. So if as many tries are not
+        stored as pods are missing, at least the oldest was refused, because this pod is among those in flight.
         """
         # 1. In a burst the oldest try is stored, and nothing more is read.
         owner, namespace, lookups = pod.metadata.controller, booking.namespace, self.cluster.lookups
@@ -209,8 +208,8 @@ class PodReviewer(Reviewer, frozen=True):
         if await lookups.is_name_taken("v1", "pods", namespace, tries[0]):
             return booking
 
-        # 2. Read how many pods are missing. A number that was kept from before a scale-up is too small: creates that
-        #    are under way would look refused. A pod that is being deleted is missing, because it is replaced.
+        # 2. Read how many pods are missing. A cached number from before a scale-up is too small: creates in flight
+        #    would look refused. A terminating pod is missing, because it is replaced.
         try:
             maker = next(iter(await lookups.owners(namespace, owner, self.policy.kinds)), None)
             if maker is None:
@@ -220,11 +219,11 @@ class PodReviewer(Reviewer, frozen=True):
             return booking
         wanted = sum(member.count for member in maker.members)
         missing = wanted - sum(each.controller_uid == owner.uid and not each.deletion_timestamp for each in stored)
-        if missing < 1:  # somebody has just scaled it down, or it makes one pod on each node
+        if missing < 1:  # scaled down just now, or one pod on each node
             return booking
 
-        # 3. Each of these has a slot of its own. Names are those of all pods, because whoever may edit a pod may take
-        #    its labels and its owner from it, and it would look as if it was never stored.
+        # 3. Each of these has its own slot. Names are those of all pods, because whoever may edit a pod may remove its
+        #    labels and its owner, and then it would look as if it was never stored.
         names = {each.name for each in stored}
         not_stored = tuple(dict.fromkeys(name for name in tries if name not in names))
         return structs.replace(booking, retries=not_stored) if len(not_stored) >= missing else booking
@@ -252,7 +251,7 @@ class PodReviewer(Reviewer, frozen=True):
 def read_pod(raw: msgspec.Raw) -> Pod:
     """Return the pod under review as its author sent it, without the class that Kueue defaults.
 
-    Raises Refused where it is too large to be judged.
+    Raises Refused if it is too large to be judged.
     """
     pod = read(raw, Pod)
     if pod.metadata.labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_queued(pod.metadata):
@@ -289,7 +288,7 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant, uid: str) -> G
 
 
 def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, rank: int) -> GangBooking:
-    """The booking of a whole group, as if all of its pods were charged this."""
+    """Return the booking of a whole group, as if each of its pods had this charge."""
     charges = (whole_charge(charge, group),)
     return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, of_pods=True, rank=rank)
 
@@ -300,7 +299,7 @@ def verdict_on(
     warnings: tuple[AdmissionWarning, ...] = (),
     refusal: Refusal | None = None,
 ) -> Verdict:
-    """The verdict on a pod or a group, with warnings beside those of its tier."""
+    """Return the verdict on a pod or a group, with more warnings than those of its tier."""
     facts, hook, assignment = decision.tier_request.facts, decision.hook, decision.assignment
     return Verdict(
         assignment,
@@ -320,10 +319,10 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     return unlike or misstated(pod, claimed(facts.devices, policy))
 
 
-def _is_held(decision: Decision) -> bool:
+def _is_gated(decision: Decision) -> bool:
     """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused.
 
-    A pod without GPUs waits with the pods of its gang that are queued for some: it would begin without them.
+    A pod without GPUs is queued with its gang's GPU pods, because it would start without them.
     """
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if _asks_for_gpus(decision):
@@ -338,6 +337,6 @@ def _asks_for_gpus(decision: Decision) -> bool:
 
 
 def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:
-    """Return the tenant whose quota a pod draws on, and its charge; None where nothing is booked for it."""
+    """Return the tenant that a pod is charged to, and its charge; None if nothing is booked for it."""
     tenant, charge = decision.tier_request.facts.tenant, decision.charge
     return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None

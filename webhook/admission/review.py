@@ -1,4 +1,4 @@
-"""Turns AdmissionReview bytes into a request, as far as there is not too much to judge, and a verdict into bytes.
+"""Turns AdmissionReview bytes into a request, unless there is too much to judge, and a verdict into bytes.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -15,16 +15,16 @@ from webhook.objects.view import View
 
 API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256
-"""Characters of a warning that survive once there are many: the API server cuts there."""
+"""Characters of a warning that survive once there are many: the API server cuts the rest."""
 
 HEAD_BYTES = 16 * 1024
-"""Of a review's beginning: uid, kinds and names stand first, with 253 characters each at most."""
+"""Bytes at a review's start that have uid, kinds and names: they come first, with 253 characters each at most."""
 _AFTER_NAMES = b',"userInfo":'
-"""What an API server writes next. Within a text the quotation marks would be escaped."""
+"""The next field that an API server writes. Within a text the quotation marks would be escaped."""
 
 MOST_PARTS = 50_000
 MOST_MIB = 10
-"""etcd stores 1.5 MiB by default; in a review each byte of that may take six."""
+"""The largest review. etcd stores 1.5 MiB by default, and a review may take six bytes for each byte of that."""
 
 TOO_LARGE = Refusal(Reason.INVALID, "too-large-object", OBJECT, parts=f"{MOST_PARTS:,}", mib=MOST_MIB)
 
@@ -47,7 +47,7 @@ class GroupVersionKind(View, frozen=True):
 
 
 class GroupVersionResource(View, frozen=True):
-    """The resource that was asked for, without its subresource. Of a scale, the kind is no more than Scale."""
+    """The requested resource, without its subresource. For a scale, the kind is no more than Scale."""
 
     group: str = ""
     version: str = ""
@@ -121,7 +121,7 @@ def decode(body: bytes) -> Request:
 
 
 def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated | None:
-    """Return the review that begins like this, and why its rest is not read; None where that can't be told."""
+    """Return the review with this beginning, and why its rest is not read; None if the beginning is not enough."""
     beginning, follows, _ = head[:HEAD_BYTES].partition(_AFTER_NAMES)
     if not follows:
         return None
@@ -135,8 +135,8 @@ def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated 
 def judgeable(request: Request) -> Request | None:
     """Return the review; large objects lose what nobody judges: managedFields, and a status that a controller fills.
 
-    Raises Refused where an object is too large nevertheless. None: it is no pod, and was too large before the
-    update already; it is let in, and its pods are judged one by one.
+    Raises Refused if an object is too large nevertheless. Returns None if it is no pod, and was too large before the
+    update already: it is admitted, and its pods are judged one by one.
     """
     if len(request.object) <= MOST_PARTS and len(request.old_object) <= MOST_PARTS:
         return request
@@ -151,7 +151,7 @@ def judgeable(request: Request) -> Request | None:
 
 
 def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
-    """Return the object if it is small enough, or the part of it that is judged; None where that is too large."""
+    """Return the object if it is small enough, or the part that is judged; None if that is too large."""
     if _is_small(raw):
         return raw
     members = msgspec.json.decode(raw, type=_Members)
@@ -165,7 +165,7 @@ def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
 
 
 def _is_small(raw: msgspec.Raw) -> bool:
-    """Count commas and opening brackets, also those in texts: an object never has more parts than of these."""
+    """Count commas and opening brackets, also those in texts, because an object never has more parts than of these."""
     text, counted = bytes(raw), 0
     for sign in (b",", b"{", b"["):
         counted += text.count(sign)
@@ -198,8 +198,9 @@ ALREADY_EXISTS = (409, "AlreadyExists")
 TRY_AGAIN = (429, "TooManyRequests")
 """The code after which Argo Workflows, Flyte and Airflow wait and create the object again; Flyte doesn't after 503.
 
-It has no retryAfterSeconds: clients that are built on client-go would wait for it up to ten times within their
-worker, and a controller has few of these for the workloads of all tenants."""
+It has no retryAfterSeconds, because clients based on client-go would wait for it up to ten times within their worker,
+and a controller has few workers for the workloads of all tenants.
+"""
 
 
 def deny(
@@ -208,11 +209,11 @@ def deny(
     status: tuple[int, str] = FORBIDDEN,
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
+    """Refuse, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
     code, reason = status
-    told = {"code": code, "reason": reason, "message": flat(sentence)}
+    answer = {"code": code, "reason": reason, "message": flat(sentence)}
     notes = dict(audit) if audit else None
-    return _encode(Response(uid=request.uid, allowed=False, status=told, audit_annotations=notes))
+    return _encode(Response(uid=request.uid, allowed=False, status=answer, audit_annotations=notes))
 
 
 def _encode(response: Response) -> bytes:
@@ -220,7 +221,7 @@ def _encode(response: Response) -> bytes:
 
 
 def _printable(warning: str) -> str:
-    """A warning without control characters: the API server drops one that has them, and cuts a long one."""
+    """Return a warning without control characters, because the API server drops such warnings, and cuts long ones."""
     line = flat(warning)
     return line if len(line) <= WARNING_LENGTH else line[: WARNING_LENGTH - 1] + "…"
 

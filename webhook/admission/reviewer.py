@@ -1,8 +1,8 @@
-"""The base of all reviewers, the verdict that they give, and the decisions on pods that they keep for a moment.
+"""The base of all reviewers, their verdict, and the recent decisions on pods.
 
-A pod like one that was decided a moment ago gets that decision, without the steps to it. decide_pod is pure: from equal
-values it makes an equal decision. So all of them are compared, the policy, the facts and the pod, except for what tells
-a pod from its siblings and no decision reads. Nothing here grows old: where a fact has changed, nothing is equal.
+A pod like a recently decided one gets the same decision, without the steps to it. decide_pod is pure: equal values give
+an equal decision. So the policy, the facts and the pod are all compared, except for fields that distinguish a pod from
+its siblings and that no decision reads. Nothing is outdated, because a changed fact is not equal.
 """
 
 import math
@@ -32,34 +32,34 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import Tiers
 
 MOST_LOOKUPS = 10
-"""For one controller at once."""
+"""Look-ups for one controller at once."""
 MOST_CONTROLLERS = 1024
 
-KEPT_BYTES = 16_384
-"""Of an object at most whose decision is kept. Pods have 2 to 10 KB; larger ones would hold memory for nothing."""
+MOST_REMEMBERED_BYTES = 16_384
+"""The largest object whose decision is stored. Pods have 2 to 10 KB; larger ones would use memory for nothing."""
 MOST_MAKERS, MOST_OF_ONE = 64, 4
-"""Workloads whose pods come together, and decisions of each: as it was sent and as it was patched, of two templates."""
+"""Workloads whose pods come together, and decisions of each: as sent and as patched, for two templates."""
 
 OF_ONE_POD = frozenset({INDEX, "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"})
 """Labels and annotations by which the controllers of Jobs and StatefulSets number their pods."""
 _NUMBER = re.compile(r"-\d+(?=-?$)")
-"""At the end of a name: an Indexed Job generates NAME-INDEX-, a StatefulSet writes NAME-INDEX."""
+"""The number at the end of a name: an Indexed Job generates NAME-INDEX-, a StatefulSet writes NAME-INDEX."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _Sibling(msgspec.Struct, frozen=True):
     pod: Pod
     facts: Facts
     decision: Decision
 
 
 class RecentDecisions:
-    """Keep the decisions on the pods that came last, of a few workloads, under one policy."""
+    """Stores the latest decisions on pods, of a few workloads, under one policy."""
 
     def __init__(self) -> None:
         self._policy: TierPolicy | None = None
         self._unread = OF_ONE_POD
-        """Of those keys the ones that no rule of the policy asks for."""
-        self._by_maker: dict[tuple[str, str], tuple[_Kept, ...]] = {}
+        """The keys among those that no rule of the policy reads."""
+        self._by_maker: dict[tuple[str, str], tuple[_Sibling, ...]] = {}
 
     def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
         """Return the decision on a pod like this one, or make it now. Raises Refused."""
@@ -67,7 +67,7 @@ class RecentDecisions:
             self._policy, self._by_maker = policy, {}
             self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
 
-        # 1. Leave out what tells the pod from its siblings, except what a rule or a shard needs.
+        # 1. Leave out what distinguishes the pod from its siblings, except what a rule or a shard needs.
         metadata, maker = pod.metadata, (facts.namespace.name, pod.metadata.controller_uid)
         number = self._unread - {INDEX} if any(owner.shards for owner in facts.owners) else self._unread
         alike = structs.replace(
@@ -80,21 +80,21 @@ class RecentDecisions:
         )
         without_number = structs.replace(pod, metadata=alike)
 
-        # 2. Find a sibling with the same facts. Nothing is decided by `holders`: a decision has counted it already.
-        kept = self._by_maker.get(maker, ())
-        for each in kept:
+        # 2. Find a sibling with the same facts. `holders` decides nothing, because a decision has counted it already.
+        siblings = self._by_maker.get(maker, ())
+        for each in siblings:
             same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
             if each.pod == without_number and same_facts:
                 asked = structs.replace(each.decision.tier_request, pod=pod, facts=facts)
                 return structs.replace(each.decision, tier_request=asked)
 
-        # 3. Decide, and keep that in the place of what was kept longest.
+        # 3. Decide, and replace the oldest stored decision.
         decision = decide_pod(pod, facts, policy)
         if decision is not None:
             self._by_maker.pop(maker, None)
             if len(self._by_maker) >= MOST_MAKERS:
                 del self._by_maker[next(iter(self._by_maker))]
-            self._by_maker[maker] = (_Kept(without_number, facts, decision), *kept[: MOST_OF_ONE - 1])
+            self._by_maker[maker] = (_Sibling(without_number, facts, decision), *siblings[: MOST_OF_ONE - 1])
         return decision
 
 
@@ -105,9 +105,9 @@ def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]
 class Verdict(msgspec.Struct, frozen=True):
     """The verdict on an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `undecided`: the refusal is temporary. `hook` is what a pod gets for its end, or has got already, and `placement`
-    says how it is placed relative to other pods. `workload` is the outermost one that makes it, as Deployment/chat, ""
-    if none is known. If all are empty, the object is not ours.
+    `undecided`: the refusal is temporary. `hook` is the hook that a pod gets or has, and `placement` says how it is
+    placed relative to other pods. `workload` is its outermost maker, as Deployment/chat, "" if unknown. If all are
+    empty, the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -121,22 +121,22 @@ class Verdict(msgspec.Struct, frozen=True):
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
-        """Return the verdict with the quota's refusal, and with its warnings after those that are there."""
+        """Return the verdict with the quota's refusal, and with its warnings after the others."""
         return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
 
     @property
     def over_quota(self) -> bool:
-        """Whether the tenant's quota refuses."""
+        """Tell whether the tenant's quota refuses."""
         return self.refusal is not None and self.refusal.reason is Reason.OVER_QUOTA
 
     @property
     def ours(self) -> bool:
-        """Whether anything was decided about the object: a tier, or a refusal."""
+        """Tell whether anything was decided about the object: a tier, or a refusal."""
         return self.assignment is not None or self.refusal is not None
 
     @property
     def outcome(self) -> str:
-        """One word for logs and metrics."""
+        """Return one word for logs and metrics."""
         if self.refusal is not None:
             return "undecided" if self.undecided else "denied"
         return "patched" if self.patch else "allowed"
@@ -170,7 +170,7 @@ class Reviewer(msgspec.Struct, frozen=True):
     budget: LookupBudget
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Return what is written on an object at its CREATE. Raises Refused for a person's mistake."""
+        """Return the patch of an object at its CREATE. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
@@ -185,7 +185,7 @@ class Reviewer(msgspec.Struct, frozen=True):
 
 
 def not_ours(request: Request) -> BadReview:
-    """Return the error for a request that nobody reviews: the rules of the webhook configuration are wrong."""
+    """Return the error for a request that nobody reviews, because the webhook configuration's rules are wrong."""
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
@@ -197,9 +197,9 @@ def not_ours(request: Request) -> BadReview:
 async def with_free_name(verdict: Verdict, request: Request, plural: str, cluster: Cluster) -> Verdict:
     """Refuse a create whose name is taken. A dry run passes, because nothing is booked for it.
 
-    Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be under way
-    any more. That another object bears the name proves nothing then, for that may be deleted before this one is stored.
-    A no is always right: when we looked, the API server would have said the same.
+    Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be in flight.
+    The other object with that name proves nothing then, because it may be deleted before this one is stored. The
+    refusal is always right, because the API server would have said the same at that moment.
     """
     kind, name = request.kind, request.name
     if request.operation != "CREATE" or request.dry_run or not name or verdict.refusal:

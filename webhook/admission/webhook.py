@@ -1,4 +1,4 @@
-"""The two webhooks: from a request to an answer, by the shape of its object and the mode of its namespace."""
+"""The two webhooks: from a request to an answer, by the kind of its object and the mode of its namespace."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.sentences.sentence import sentence
 
 LONGEST_REASON = 138
-"""Characters of what a decoder says, so that its whole sentence has 161 at most."""
+"""Characters of a decoder's message, so that its whole sentence has 161 at most."""
 LARGE = 50_000
-"""Bytes of an object that takes milliseconds to read, after which it is the turn of other reviews."""
+"""Bytes of an object that takes milliseconds to read; other reviews run after it."""
 
 CREATE, UPDATE = "CREATE", "UPDATE"
 
@@ -50,16 +50,16 @@ TABLE: Mapping[group_kind.GroupKind, ByOperation] = {
     group_kind.RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
-"""Who judges what. TenantQuotas and Namespaces stand apart (`Webhooks._told`): they are only warned about."""
+"""The reviewer of each kind and operation. TenantQuotas and Namespaces are separate (`Webhooks._warned`)."""
 OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
-"""Of every kind in the table of workloads, and of those that the policy adds to it."""
+"""The reviewer of every kind in the table of workloads, and of those that the policy adds to it."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]
-"""Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
+"""Called with every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
 
 
 class Webhooks(msgspec.Struct, frozen=True):
-    """Answers reviews. `policy` gives the active policy, which may change between two reviews."""
+    """Answers reviews. `policy` returns the active policy, which may change between two reviews."""
 
     cluster: Cluster
     ledger: Ledger
@@ -69,21 +69,21 @@ class Webhooks(msgspec.Struct, frozen=True):
     budget: LookupBudget = msgspec.field(default_factory=LookupBudget)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
-        """Answer with a patch, or with a refusal where that can't be made or the name is taken."""
+        """Answer with a patch, or with a refusal if there can be none or the name is taken."""
         return await self._answer("mutate", request, seconds)
 
     async def validate(self, request: Request, seconds: float | None = None) -> bytes:
-        # what is created or updated itself
+        # the created or updated object itself
         if request.operation in (CREATE, UPDATE) and not request.sub_resource and not isinstance(request, Truncated):
             kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
             if kind == TENANT_QUOTA:
-                return self._told(request, self._judged_tenant)
+                return self._warned(request, self._judged_tenant)
             if kind == group_kind.NAMESPACE:
-                return self._told(request, self._judged_namespace)
+                return self._warned(request, self._judged_namespace)
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
-        """Answer within `seconds` seconds, or refuse for now: failurePolicy might let the object in."""
+        """Answer within `seconds` seconds, or refuse for now, because failurePolicy might admit the object."""
         policy, clock = self.policy(), asyncio.timeout(seconds)
         mode, judged = policy.mode, request
         try:
@@ -102,21 +102,21 @@ class Webhooks(msgspec.Struct, frozen=True):
         self.record(webhook, judged, verdict, mode)
         shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
         if shown.refusal is not None:
-            # Controllers take AlreadyExists for what it says, so who is refused for that must read it.
+            # Controllers act on the reason AlreadyExists, so the refusal has to carry it.
             status = review.ALREADY_EXISTS if shown.refusal.reason is Reason.NAME_TAKEN else review.FORBIDDEN
             status = review.TRY_AGAIN if shown.undecided else status
             return review.deny(request, sentence(shown.refusal), status, audit)
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
-    def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
-        """Answer with warnings in every mode: a TenantQuota or a namespace is written to set gpu-tiers up."""
+    def _warned(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
+        """Answer with warnings in every mode, because a TenantQuota or a namespace is written to set gpu-tiers up."""
         policy = self.policy()
         verdict = judge(request, policy)
         self.record("validate", request, verdict, policy.mode)
         return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
 
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
-        """Warn about a TenantQuota. Nothing is refused here, because the CRD refuses what is broken."""
+        """Warn about a TenantQuota. Nothing is refused here, because the CRD refuses broken ones."""
         try:
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
@@ -141,7 +141,7 @@ class Webhooks(msgspec.Struct, frozen=True):
         return (await self._judged(webhook, request, mode, policy))[1]
 
     async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
-        """Return the verdict and the request that it is on: a scale is judged as the update of its workload."""
+        """Return the verdict and its request: a scale is judged as the update of its workload."""
         try:
             if isinstance(request, Truncated):
                 unread = Refusal(Reason.INVALID, "unread", problem=request.problem)
@@ -150,7 +150,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             if small is None:
                 return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
             if len(request.object) + len(request.old_object) > LARGE:
-                await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
+                await asyncio.sleep(0)  # let other reviews run between two stretches of work
             request = small
             cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
@@ -168,7 +168,7 @@ class Webhooks(msgspec.Struct, frozen=True):
 
 
 def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
-    """Return the reviewer of a request. Raises BadReview where there is none."""
+    """Return the reviewer of a request. Raises BadReview if there is none."""
     kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
     operations = TABLE.get(kind) or (OF_WORKLOADS if kind in kinds.by_kind else {})
     found = operations.get(request.operation)
@@ -178,7 +178,7 @@ def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
 
 
 def _refused(webhook: str, refusal: Refusal) -> Verdict:
-    """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
+    """Return the verdict on a mistake: the validating webhook refuses, the mutating one leaves the object as it is."""
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
 
 
@@ -187,13 +187,13 @@ def _undecided(problem: str) -> Verdict:
 
 
 def under(mode: Mode, verdict: Verdict) -> Verdict:
-    """Soften a verdict by the mode. Audit neither patches, refuses nor warns; Warn makes a warning of a refusal."""
+    """Soften a verdict by the mode. Audit neither patches, refuses nor warns; Warn turns a refusal into a warning."""
     match mode:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
         case Mode.Warn if verdict.refusal is not None:
-            told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
-            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
+            warning = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
+            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, warning))
     return verdict
 
 

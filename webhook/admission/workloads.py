@@ -1,11 +1,11 @@
-"""Reviews of workloads: the person who applies one reads the refusal that its pods would get out of sight.
+"""Reviews of workloads: their author reads the refusal that their pods would get out of sight.
 
-A gang is booked as a whole. What was wrong before is no reason to refuse an update.
+A gang is booked as a whole. A mistake that was there before is no reason to refuse an update.
 
 At its CREATE a workload's tier is written where others read it: Kueue's label, the class of its pod templates, and the
-rank and queue of a Volcano Job. A class is written only where a second `kubectl apply` of the same manifest leaves it
-alone: all the way down maps. An apply replaces a list as a whole, so it would take the class out again, and a JobSet,
-whose spec is immutable, could not be applied twice. So a workload with a template in a list keeps all of its templates.
+rank and queue of a Volcano Job. A class is written only if a second `kubectl apply` of the same manifest leaves it
+alone, so only below maps. An apply replaces a list as a whole, so it would remove the class, and a JobSet, whose spec
+is immutable, could not be applied twice. So a workload with a template in a list keeps all of its templates.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from webhook.policy.decide_workload import (
     fit_of,
     gang_fit,
     gang_in_two_tiers,
-    growth_told,
+    growth_applied,
     lower_tiers,
     made_by_another,
     unlisted_in,
@@ -77,7 +77,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if request.operation != "CREATE":
             raise not_ours(request)
 
-        # 1. Nothing is looked up where nobody reads it.
+        # 1. Look nothing up if nobody reads it.
         kind, policy = GroupKind(request.kind.group, request.kind.kind), self.policy
         forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
         if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
@@ -91,7 +91,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if decision is None:
             return Verdict()
 
-        # 3. Write it for each who reads it: Kueue, whoever reads templates, the Job controller, Volcano.
+        # 3. Write it for each reader: Kueue, readers of templates, the Job controller, Volcano.
         written, applied = _Written(tree), metadata.controller is None
         if applied or kind == _JOB:
             written.tell_kueue(decision, facts, policy)
@@ -113,9 +113,9 @@ class WorkloadReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
-        It stays refused where it asks for more GPUs than before.
+        It stays refused if it asks for more GPUs than before.
         """
-        # 1. Judge the object by itself. Kueue's label may not get the class of another tier by this request.
+        # 1. Judge the object by itself. This request may not give Kueue's label the class of another tier.
         judged, updated = await self._judged(request.object, request), request.operation == "UPDATE"
         assigned = judged.verdict.assignment
         if self.policy.kueue is not None and judged.verdict.refusal is None and assigned is not None:
@@ -124,35 +124,35 @@ class WorkloadReviewer(Reviewer, frozen=True):
             problem = kueue.changed_class(was, labels, assigned.tier, self.policy)
             judged = replace(judged, verdict=replace(judged.verdict, refusal=problem))
 
-        # 2. Of what will be booked ask whether the name is free.
+        # 2. Check that the name is free before booking.
         if judged.gang is not None:
             plural = self.policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)].plural
             judged = replace(judged, verdict=await with_free_name(judged.verdict, request, plural, self.cluster))
 
-        # 3. Book a create; and an update of which nothing can be said.
+        # 3. Book a create, and an update without a readable old object.
         verdict = judged.verdict
         if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
             return await self._booked(judged, None, request, mode)
 
-        # 4. Compare an update with what was there. A warning that the old object had is not repeated: controllers
-        #    update what they reconcile all the time.
+        # 4. Compare an update with the old object. A warning that the old object had is not repeated, because
+        #    controllers update what they reconcile all the time.
         before = await self._judged(request.old_object, request)
         fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
         decision, tenant = judged.decision, judged.tenant
         if decision is not None and tenant is not None and not tenant.charged_elsewhere and judged.runs:
-            # what has no room now
-            fresh += growth_told(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
+            # without room now
+            fresh += growth_applied(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
         judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
-        # 5. Let the mistake stay that was there before, unless it grows or begins to run.
+        # 5. Accept a mistake that was there before, unless it grows or begins to run.
         refusal, earlier = verdict.refusal, before.verdict.refusal
         as_before = refusal is not None and earlier is not None and refusal.same_mistake(earlier)
         released = judged.gang is not None and before.gang is None
         if as_before and not released and judged.refused <= before.refused:
-            told = AdmissionWarning("let-in", refusal=refusal)
-            return replace(judged.verdict, refusal=None, warnings=(*fresh, told))
+            warning = AdmissionWarning("let-in", refusal=refusal)
+            return replace(judged.verdict, refusal=None, warnings=(*fresh, warning))
 
-        # 6. Book what is more than before.
+        # 6. Book the increase.
         return await self._booked(judged, before.gang, request, mode)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
@@ -166,7 +166,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
         except Refused as refused:
             return Judged(Verdict(refusal=refused.refusal))
-        # a claim that can't be read may be applied after the workload; its pods can't do without
+        # a claim that can't be read may be applied after the workload; its pods need it
         notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread_claims)
         if known.unread_runtime:
             notes = (AdmissionWarning("runtime-unread", runtime=known.unread_runtime), *notes)
@@ -189,7 +189,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
 
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
-        """Usage that counts against a workload, and what of it is reserved for the queue."""
+        """Return the usage that counts against a workload, and the part that is reserved for the queue."""
         charge = decision.leading.charge
         rank = self.policy.tiers.rank(charge.tier if charge else None)
         return usage_met(self.ledger, tenant, rank, decision.shared)
@@ -204,9 +204,9 @@ class WorkloadReviewer(Reviewer, frozen=True):
             return verdict
         was = _by_row(before.charges) if before else {}
         if all(gpus <= was.get(row, Decimal(0)) for row, gpus in _by_row(gang.charges).items()):
-            return verdict  # what was admitted needs no room again
+            return verdict  # an admitted gang needs no room again
         if mode is Mode.Enforce and decision.waits:
-            return verdict  # its pods wait behind our gate, and the leader books it when it is its turn
+            return verdict  # its pods are gated, and the leader books it when it is the head of the queue
         booking, dry_run = gang_booking(request, gang, tenant, self.policy.tiers), request.dry_run or mode is Mode.Audit
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
@@ -219,7 +219,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
-                told = AdmissionWarning(
+                warning = AdmissionWarning(
                     "gang-demoted" if is_new else "new-pods-demoted",
                     tenant=tenant.name,
                     chosen=chosen,
@@ -227,7 +227,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
+                return replace(verdict.fitted(Fit(None, (warning,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 
@@ -243,10 +243,10 @@ SCALE = "scale"
 
 
 async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
-    """The update of the workload that a scale makes; the request itself where no row has such a scale.
+    """Return the update of the workload that a scale makes; the request itself if no row has such a scale.
 
-    A Scale tells the number of replicas, and of the workload name and uid. Raises Refused where that can't be read.
-    Source: custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
+    A Scale has the number of replicas, and the workload's name and uid. Raises Refused if that can't be read. Source:
+    custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
     """
     row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
     if row is None:
@@ -254,13 +254,13 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
     scale: Tree = msgspec.json.decode(request.object)
     replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
 
-    # The workload as it is now: the API server compares what it writes with that, or asks again.
+    # The workload as it is now, because the API server compares its write with that, or asks again.
     with needed_to("tell what is scaled"):
         stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
         metadata = view(stored, Named).metadata
         if metadata.uid != at(scale, "metadata.uid"):
             shown = f"{row.kind}/{request.name[:63]}"
-            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and created again")
 
     # A change of its spec is its next generation.
     scaled = with_at(stored, row.scale, replicas)
@@ -277,11 +277,11 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
-"""Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
+"""Kueue queues the Jobs of a CronJob. Other controllers remove a foreign label, which Kueue refuses."""
 
 
 class _Written:
-    """Gathers what to write on a workload and its templates, so that each absent map is made once."""
+    """Collects the writes on a workload and its templates, so that each absent map is created once."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -290,7 +290,7 @@ class _Written:
         self._classes: dict[str, str] = {}
 
     def tell_kueue(self, decision: WorkloadDecision, facts: Facts, policy: TierPolicy) -> None:
-        """The label on what Kueue queues, and on the templates into which Kueue would copy it later."""
+        """Set the label on objects that Kueue queues, and on the templates into which Kueue would copy it later."""
         own, name = facts.owners[0], kueue.workload_class_due(facts.owners[0], decision.assignment)
         if name is None or not kueue.queues_workload(facts, policy):
             return
@@ -300,7 +300,7 @@ class _Written:
             self._annotations.setdefault(path, {})[kueue.QUEUE_CLASS] = name
 
     def classes(self, decision: WorkloadDecision, facts: Facts) -> None:
-        """The class of each template that is ours and names none; of all of them or of none."""
+        """Set the class of each template that is ours and names none; of all of them or of none."""
         placed = {id(member.template): member for member in facts.owners[0].members}
         members = [(placed[id(each.tier_request.pod)], each) for each in decision.decisions]
         for member, each in members if all(self._reaches(member) for member, _ in members) else ():
@@ -308,12 +308,12 @@ class _Written:
                 self.class_of(member.path, each.live.name)
 
     def class_of(self, path: str, name: str) -> None:
-        """The class of a template, or of the whole object, and that it is ours."""
+        """Set the class of a template, or of the whole object, and mark it as ours."""
         self._classes[path] = name
         self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
 
     def operations(self) -> Iterator[Operation]:
-        """Return the patch without what is there already."""
+        """Yield the patch without the values that are there already."""
         for path, name in self._classes.items():
             if at(at(self._tree, path), "spec.priorityClassName") != name:
                 yield add(f"{_pointer(path)}/spec/priorityClassName", name)
@@ -328,7 +328,7 @@ class _Written:
                 yield from entries(f"{where}/{kind}", written, due(written, each))
 
     def _reaches(self, member: Member) -> bool:
-        """Tell whether a template stands in the object itself, whole, and all the way down maps."""
+        """Tell whether a template is in the object itself, complete, and below maps alone."""
         template = at(self._tree, member.path) if member.form == "template" else None
         return isinstance(template, dict) and isinstance(template.get("spec"), dict)
 
@@ -338,7 +338,7 @@ def _pointer(path: str) -> str:
 
 
 def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
-    """The queue of its tier for a Job that names none; its PodGroup and its pods get it from there.
+    """Yield the tier's queue for a Job that names none; its PodGroup and its pods get it from there.
 
     Volcano's own webhook, which the API server asks before ours, fills in `default`.
     """
@@ -351,11 +351,11 @@ def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -
 
 
 async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
-    """The class by which Volcano is to rank a Job; "" where a person has named one, or it has no tier.
+    """Return the class by which Volcano is to rank a Job; "" if a person has named one, or it has no tier.
 
     Volcano ranks Jobs by the class of their PodGroups alone, which it takes from the Job's `spec.priorityClassName`. A
     Job without one has the priority of the cluster's default class, whatever its pods have (Volcano's priority plugin).
-    Of one that its tenant's quota demotes, the class of the tier to which it will be, by what is booked at this moment.
+    A Job that its tenant's quota demotes gets the class of the lower tier, by the usage at this moment.
     """
     live, of_pods, tenant = decision.leading.live, decision.leading.tier_request, decision.facts.tenant
     if live is None or decision.own.class_name:

@@ -1,4 +1,4 @@
-"""`gpu-tiers audit`: what the policy would do to each workload of a cluster or a folder, and what contradicts it."""
+"""`gpu-tiers audit`: the policy's effect on each workload of a cluster or a folder, and contradictions to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
@@ -51,7 +51,7 @@ from webhook.report.object_verdict import NONE
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
 
-QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending ask what has room now."
+QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending show the room now."
 
 
 class Share(Shown, frozen=True):
@@ -81,7 +81,7 @@ class AuditCounts(Shown, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """A whole audit. `notes` are sentences on what was left out, `unread` on what can't be told without a right."""
+    """A whole audit. `notes` are sentences on what was left out, `unread` on what is unknown without a right."""
 
     mode: str
     total: AuditCounts
@@ -98,7 +98,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 def audit_report(
     snapshot: ClusterSnapshot, ignored: Collection[str] = (), notes: Sequence[str] = (), unread: Sequence[str] = ()
 ) -> AuditReport:
-    """Return the report on the snapshot's workloads, without the rules that are ignored. Errors come first."""
+    """Return the report on the snapshot's workloads, without the ignored rules. Errors come first."""
     by_name = sorted(
         snapshot.workloads, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source)
     )
@@ -111,7 +111,7 @@ def audit_report(
     places = {key: place for place, key in enumerate(ids)}
     found.sort(key=lambda each: (each[1].severity.rank, places.get(id(each[0]), len(places))))
 
-    # Counts by tenant and tier, the highest tier first, and last those without.
+    # Counts by tenant and tier, the highest tier first, and workloads without one last.
     groups: dict[tuple[str, str], list[Audited]] = {}
     for each in by_name:
         for tier, pods in each.by_tier.items():
@@ -130,7 +130,7 @@ def audit_report(
 
 
 def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
-    """Note that a full quota may be why workloads of a tenant have no pods."""
+    """Note that a full quota may be the reason why workloads of a tenant have no pods."""
     waiting = (each for each in audited if each.tiers and not each.message and not each.existing)
     if any(each.tenant and each.tenant.rows for each in waiting):
         yield QUOTAS_AS_IF_EMPTY
@@ -175,7 +175,7 @@ class AuditOptions(msgspec.Struct, frozen=True):
 
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input. Without any, the cluster."),
+        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input). Default: the cluster."),
     ] = None
     filename: FilenameOption = None
     kustomize: KustomizeOption = None
@@ -183,12 +183,16 @@ class AuditOptions(msgspec.Struct, frozen=True):
     values: ValuesOption = None
     policy: Annotated[
         str | None,
-        typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
+        typer.Option(help="Policy file or preset. Default: the installation's; for manifests the preset four-tier."),
     ] = None
     tenants: TenantsOption = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Audit only this namespace; for manifests, where they name none."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Audit only this namespace (for manifests: that of objects without one).",
+        ),
     ] = None
     workloads: Annotated[
         bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
@@ -305,9 +309,9 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
         tables.append(Table(columns, [_workload(each) for each in report.workloads], "Workloads"))
     none_found = []
     if not report.workloads:
-        none_found = ["Of what could be read, no workload has GPUs." if report.unread else NO_WORKLOAD]
+        none_found = ["No workload that could be read has GPUs." if report.unread else NO_WORKLOAD]
     elif not report.findings:
-        none_found = ["Of what could be read, nothing contradicts the policy." if report.unread else NOTHING]
+        none_found = ["Nothing that could be read contradicts the policy." if report.unread else NOTHING]
     return Answer(report.as_json(), tables, (*notes, *none_found, *report.notes), report.unread)
 
 
@@ -327,20 +331,20 @@ def _workload(found: Audited) -> tuple[str, ...]:
 
 
 class Auditor:
-    """Judges what is gathered by a policy. `facts` gives the cluster in which an object is judged."""
+    """Judges gathered objects by a policy. `facts` returns the cluster in which an object is judged."""
 
     def __init__(self, facts: ClusterAbout, policy: TierPolicy) -> None:
         self._facts, self._policy = facts, policy
         self.gathering: Gathering[Audited | None] = Gathering(policy.kinds, self._judged)
 
     def audited(self, *, running: bool) -> list[Audited]:
-        """Return all that is not left alone, with the pods that it has. `running`: only pods that exist hold GPUs."""
+        """Return all objects that are not left alone, with their pods. `running`: only existing pods hold GPUs."""
         audited = []
         for found in self.gathering.found.values():
             judged, pods = [each for each in found.judged if each is not None], found.pods_alike
             if not judged and not pods:
                 continue
-            # Pods of a template without GPUs may hold some. If they are of several sorts, a refused one counts.
+            # Pods of a template without GPUs may hold some. If they differ, a refused one counts.
             alone = Audited(kind=found.kind.kind, namespace=found.namespace, name=found.name)
             said = next((each for each in judged if each.message), judged[0] if judged else alone)
             if running and not pods:
@@ -350,7 +354,7 @@ class Auditor:
         return audited
 
     async def _judged(self, document: Document) -> Audited | None:
-        """Return the audit of an object with the pods that its templates would make; None where it is left alone."""
+        """Return the audit of an object with the pods that its templates would make; None if it is left alone."""
         cluster, policy = self._facts(document), self._policy
         finding = await judged_quickly(document, cluster, policy)
         if finding.allowed and not finding.tiered:
@@ -377,11 +381,11 @@ async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) 
                 pod, namespace = view(each.document.tree, Pod), each.document.namespace
                 claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
                 devices = [*chain.from_iterable(claimed)]
-                held = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+                demand = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
             except (Refused, Unreadable):  # its verdict says so
                 continue
             name = pod.spec.priority_class_name
             tier = tier_counted(name, None, policy.tiers) if name else None
             flavor = named_flavor(pod, policy.flavors)
-            if held:
-                yield PodsAlike(each.count, held, class_name=name, tier=tier, flavor=flavor, exist=False)
+            if demand:
+                yield PodsAlike(each.count, demand, class_name=name, tier=tier, flavor=flavor, exist=False)

@@ -1,4 +1,4 @@
-"""`gpu-tiers certs`: makes a CA and a certificate as files, and says what a certificate is."""
+"""`gpu-tiers certs`: writes a CA and a certificate as files, and describes a certificate."""
 
 import asyncio
 import ipaddress

@@ -1,4 +1,4 @@
-"""`gpu-tiers check`: whether the webhook of a cluster works, as `cmctl check api` asks of cert-manager."""
+"""`gpu-tiers check`: whether the webhook of a cluster works, like `cmctl check api` for cert-manager."""
 
 import asyncio
 import re
@@ -35,7 +35,7 @@ ANOTHER = "check asks the one installation of a cluster, which --kubeconfig and 
 
 
 class Word(StrEnum):
-    """The answer to each line, and to all."""
+    """The answer to each line, and to all lines."""
 
     OK = "ok"
     FAILED = "failed"
@@ -43,15 +43,15 @@ class Word(StrEnum):
 
 
 CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
-"""2 is, as for every command, that there is no answer."""
+"""The exit code of each answer. 2 means, as for every command, that there is no answer."""
 
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
-KEPT_BY_THE_LEADER = ("ledger", "policy")
-"""Lines that rest on what the leader wrote: without a leader that may be old."""
+WRITTEN_BY_THE_LEADER = ("ledger", "policy")
+"""Lines that depend on the leader's writes, which may be old without a leader."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
-    "registered": lambda _: "both webhook configurations and the policies beside them are there",
+    "registered": lambda _: "both webhook configurations and their admission policies exist",
     "webhook": lambda found: f"marked a dry run, which took {found.dry_run.seconds:.1f} s",
     "certificates": lambda found: (
         f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"
@@ -62,17 +62,17 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
     "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} active",
     "policy": lambda found: (
-        f"the file is active since {told.since}, digest {told.digest}" if (told := found.installed.published) else ""
+        f"the file is active since {now.since}, digest {now.digest}" if (now := found.installed.published) else ""
     ),
     "replica": lambda found: (
         f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.replica) else ""
     ),
 }
-"""The lines of a check, and what each says if no rule of it finds anything."""
+"""The lines of a check, and the text of each if none of its rules finds anything."""
 
 
 class CheckLine(Shown, frozen=True):
-    """One thing that was checked."""
+    """The answer to one line."""
 
     name: str
     word: Word
@@ -81,9 +81,9 @@ class CheckLine(Shown, frozen=True):
 
 
 class CheckReport(Shown, frozen=True):
-    """All of them, what comes of all, and how one gets the rights that are missing.
+    """The report: all lines, the answer to all of them, and how to get missing rights.
 
-    `way_out` is for who needs GPU pods to start before the webhook answers.
+    `way_out` is for users whose GPU pods have to start before the webhook answers.
     """
 
     word: Word
@@ -95,7 +95,7 @@ class CheckReport(Shown, frozen=True):
 
 def check(
     wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="Ask again until nothing fails, for so long: 90s, 3m, 1h.")
+        str, typer.Option(metavar="DURATION", help="Longest time to ask again until nothing fails: 90s, 3m, 1h.")
     ] = "0s",
     output: FormOption = "table",
     namespace: NamespaceOption = None,
@@ -129,7 +129,7 @@ def _seconds(duration: str) -> float:
 
 
 async def _reported(target: Target, namespace: str | None, seconds: float) -> CheckReport:
-    """Return the first report in which nothing fails, else the last one. Raises what the last attempt raises."""
+    """Return the first report in which nothing fails, or else the last one. Raises what the last attempt raises."""
     home, deadline = target.namespace(namespace), time.monotonic() + seconds
     while True:
         late = time.monotonic() >= deadline
@@ -137,7 +137,7 @@ async def _reported(target: Target, namespace: str | None, seconds: float) -> Ch
             async with target.client() as client:
                 installed, policy, no_tiers = await _installed(client)
                 async with cluster_reader(client, policy) as reader:
-                    if no_tiers:  # only the rule on tenants needs namespaces, and it looks at tiers too
+                    if no_tiers:  # only the rule on tenants needs namespaces, and it needs tiers too
                         reader.lacking["namespaces"] = no_tiers
                     report = check_report(await read_running(reader, installed, home))
             if late or report.word is not Word.FAILED:
@@ -149,9 +149,9 @@ async def _reported(target: Target, namespace: str | None, seconds: float) -> Ch
 
 
 async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
-    """Return the installation, its policy, and what it takes to tell whether tenants name known tiers.
+    """Return the installation, its policy, and what is needed to know whether tenants name known tiers.
 
-    If the policy can't be read, the dry run takes a tier of a preset: it comes back marked all the same.
+    If the policy can't be read, the dry run takes a tier of a preset: it is marked all the same.
     """
     try:
         found = await installed_policy(client, ANOTHER)
@@ -167,7 +167,7 @@ async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
 
 
 def check_report(found: ClusterSnapshot) -> CheckReport:
-    """Return what the rules say, line by line: a line fails if one of its rules finds something."""
+    """Return the report by the rules, line by line: a line fails if one of its rules finds something."""
     lines = []
     for name, well in DETAILS.items():
         report = lint_report(found, [rule for rule in RULES if rule.line == name])
@@ -176,7 +176,7 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
             what = clauses_once("; ".join(f"{each.where}: {each.what}" for each in report.findings))
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
-        elif name in KEPT_BY_THE_LEADER and not found.leader:
+        elif name in WRITTEN_BY_THE_LEADER and not found.leader:
             word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, well(found)

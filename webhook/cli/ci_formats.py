@@ -24,9 +24,9 @@ from webhook.sentences.sentence import WARNINGS, address, has_shown_id, warning_
 
 
 class JUnitCase(msgspec.Struct, frozen=True):
-    """A case, and the file and line where it stands. `tag` is None where it has passed, `text` says why it has not.
+    """A case with its file and line. `tag` is None if it passed, `text` says why it did not.
 
-    `kind` is a word for the sort of failure, and `said` are lines that belong to it whatever became of it.
+    `kind` is a word for the sort of failure, and `said` are further lines, passed or not.
     """
 
     name: str
@@ -79,7 +79,7 @@ def _say(parent: ET.Element, lines: Sequence[str]) -> None:
 
 
 def _text(text: str) -> str:
-    """Without the characters that XML can't carry, and a manifest may."""
+    """Return the text without characters that XML can't contain, but a manifest may."""
     return "\n".join(map(flat, text.split("\n")))
 
 
@@ -95,14 +95,14 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
 
 
 def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
-    """Return a review as SARIF: one result for each refusal and warning. What was left out is a notification."""
+    """Return a review as SARIF: one result for each refusal and warning. Left-out files are notifications."""
     from importlib import metadata  # noqa: PLC0415 - as long as a fifth of a command's start
 
     results: list[Tree] = []
     for finding in findings:
         if finding.message:
             results.append(_result(finding, finding.refusal_kind, "error", finding.message))
-        for warning in finding.told:
+        for warning in finding.shown_warnings:
             rule = warning.id if has_shown_id(warning) else OTHER_WARNING
             results.append(_result(finding, rule, "warning", warning_words(warning)))
     rules = list(dict.fromkeys(result["ruleId"] for result in results))
@@ -138,7 +138,7 @@ def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
         "level": level,
         "message": {"text": f"{name}: {text}"},
         "locations": [_location(document.file, document.line) | {"logicalLocations": [{"fullyQualifiedName": name}]}],
-        # the same in the next run, wherever the object has moved in its file
+        # the same in the next run, wherever the object is in its file
         "partialFingerprints": {
             "objectAndRule/v1": hashlib.sha256(f"{document.file}\n{name}\n{rule}\n{text}".encode()).hexdigest()[:32]
         },
@@ -146,9 +146,9 @@ def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
 
 
 def _location(file: str, line: int) -> Tree:
-    """Return a file relative to the working folder, because CI runs in the repository, and a line, which GitHub wants.
+    """Return a file relative to the working folder, because CI runs in the repository, and a line, which GitHub needs.
 
-    Rendered objects have no line: the first stands for it.
+    Rendered objects have no line, so they get the first.
     """
     path = Path("stdin" if file == STDIN else file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):

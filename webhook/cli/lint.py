@@ -1,4 +1,4 @@
-"""`gpu-tiers lint`: what is wrong with the tiers, quotas, hooks and webhooks of a cluster."""
+"""`gpu-tiers lint`: mistakes in the tiers, quotas, hooks and webhooks of a cluster."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -99,9 +99,9 @@ def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapsho
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
-    """Return the answer for people: the rules that were not asked, the findings, the worst first, and what to do.
+    """Return the answer for people: the rules that did not run, the findings, the worst first, and the fixes.
 
-    What to do stands there once for each rule. `roles` tell how a user gets missing rights.
+    The fix appears once for each rule. `roles` say how a user gets missing rights.
     """
     missing = []
     for left in report.not_checked:
@@ -119,7 +119,7 @@ _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO
 
 
 def shown_findings(findings: Sequence[LintFinding]) -> tuple[list[Table], list[str]]:
-    """Return a table for each severity, and notes: what to do by each rule, and how many findings the tables lack."""
+    """Return a table for each severity, and notes: the fix for each rule, and how many findings the tables lack."""
     by_rule: dict[str, list[LintFinding]] = {}
     for each in findings:
         by_rule.setdefault(each.id, []).append(each)

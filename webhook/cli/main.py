@@ -1,4 +1,4 @@
-"""The command line: one program that behaves as kubectl does, and which command is where."""
+"""The command line: one program that behaves like kubectl, and the place of each command."""
 
 import errno
 import os
@@ -35,23 +35,24 @@ COMMANDS = {
         "demo": "webhook.cli.demo:demo",
     },
 }
-"""By the headings of `--help`. Each is imported when it is asked for, so that it waits for no other's libraries."""
+"""The commands by the headings of `--help`. Each is imported on demand, so that it does not wait for other libraries.
+"""
 _PLACES = {name: (heading, place) for heading, commands in COMMANDS.items() for name, place in commands.items()}
 _SHOWN_TYPES = {"bool": None, "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "FILE", "Path": "FILE"}
-"""What `--help` says of the value of an option, by its Python type; others are words that may be written."""
+"""The placeholder of an option's value in `--help`, by its Python type; other types list their words."""
 NOBODY_READS = 141
-"""What a shell sees of a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
+"""The exit code in a shell for a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
 DISK_FULL = 2
 
 
 class KubectlGroup(TyperGroup):
-    """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
+    """Accepts `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*_PLACES, *(each for each in super().list_commands(ctx) if each not in _PLACES)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name; for one that there is not all are imported, of which the nearest is suggested."""
+        """Return the command of a name; for an unknown one all are imported to suggest the nearest."""
         wanted = (cmd_name,) if {cmd_name} <= _PLACES.keys() | self.commands.keys() else _PLACES
         for name in [each for each in wanted if each in _PLACES and each not in self.commands]:
             heading, place = _PLACES[name]
@@ -68,7 +69,7 @@ class KubectlGroup(TyperGroup):
         return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what is wrong with an option's value is said in the words of the policy file's mistakes."""
+        """Run a command; a wrong option value is reported in the words of the policy file's mistakes."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -81,12 +82,12 @@ class KubectlGroup(TyperGroup):
             raise
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """The whole program, which ends where nobody reads on: `gpu-tiers review FOLDER | head -1`."""
+        """Run the whole program, which ends when its reader does: `gpu-tiers review FOLDER | head -1`."""
         try:
             try:
                 return super().main(*args, **extra)
             finally:
-                if sys.stdout is not None:  # else it was closed: `gpu-tiers … >&-`
+                if sys.stdout is not None:  # it was closed: `gpu-tiers … >&-`
                     sys.stdout.flush()
         except BrokenPipeError:
             _end(NOBODY_READS)
@@ -95,14 +96,14 @@ class KubectlGroup(TyperGroup):
                 raise
             sys.stderr.write(f"can't write: {error.strerror}\n")
             _end(DISK_FULL)
-        except SystemExit as ended:  # that of typer, or of rich
+        except SystemExit as ended:  # from typer, or from rich
             if isinstance(ended.__context__, BrokenPipeError):
                 _end(NOBODY_READS)
             raise
 
 
 def _shown_type(parameter: Any, ctx: Any) -> str | None:
-    """What stands for the value of an option in `--help`; of an argument its name says enough."""
+    """Return the placeholder of an option's value in `--help`; an argument's name is enough."""
     if parameter.param_type_name == "argument":
         return None
     shown = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
@@ -115,7 +116,7 @@ for _kind in (TyperOption, TyperArgument):
 
 
 def _end(code: int) -> None:
-    """What is still in the buffer goes nowhere."""
+    """End the program and discard the buffer."""
     if sys.__stdout__ is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
     sys.exit(code)
@@ -156,4 +157,4 @@ def gpu_tiers(
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """What stands before a command."""
+    """Run gpu-tiers with the options before a command."""

@@ -1,4 +1,4 @@
-"""`gpu-tiers open-gates`: lets all pods go that wait for quota, where gpu-tiers does not or is to go away."""
+"""`gpu-tiers open-gates`: starts all queued pods, if gpu-tiers does not work or is to be removed."""
 
 import asyncio
 import re
@@ -17,9 +17,9 @@ from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
 
 AT_ONCE = 8
-"""Gates that are opened at a time: more would keep the API server busy while schedulers need it."""
+"""Gates that are opened at a time. More would keep the API server busy while schedulers need it."""
 PAUSE_SECONDS = 1.0
-"""Between two attempts."""
+"""The seconds between two attempts."""
 GUARDED = (
     "The policy {policy} keeps the gates shut to everybody but gpu-tiers. Let it only note who opens them, and ask "
     "again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
@@ -29,11 +29,9 @@ _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)
 
 
 def open_gates(
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace; without it all of them.")
-    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: all.")] = None,
     yes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--yes", help="Open them; without it they are only counted.")
+        bool, typer.Option("--yes", help="Open the gates. Default: only count them.")
     ] = False,
     nodes: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--nodes", help="Also end all reservations of nodes (preemption.dra).")
@@ -57,14 +55,14 @@ def open_gates(
     if not yes:
         count = answered(lambda: _count(target, namespace))
         pods = "1 pod waits" if count == 1 else f"{count} pods wait"
-        told = f"{pods} behind the gate {QUOTA_GATE}"
-        typer.echo(f"{told}. To let them go, write --yes; quotas may be overdrawn by them.")
+        summary = f"{pods} behind the gate {QUOTA_GATE}"
+        typer.echo(f"{summary}. To start them, add --yes; this may overdraw quotas.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
     if nodes:
         cleared = answered(lambda: _clear_nodes(target))
         typer.echo(f"Reservations ended: {cleared}.")
-    overdrawn = " Quotas may be overdrawn by them: gpu-tiers usage tells." if opened else ""
+    overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
         guard = _POLICY.search(problems[0])
@@ -79,21 +77,21 @@ async def _clear_nodes(target: Target) -> int:
 
 async def _count(target: Target, namespace: str | None) -> int:
     async with target.client() as client:
-        return len(await _held(client, namespace))
+        return len(await _gated(client, namespace))
 
 
 async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
     """Return how many were opened, and why others were not.
 
-    An API server applies a policy for some seconds after it was deleted, so refused gates are tried again.
+    An API server applies a policy for some seconds after its deletion, so refused gates are tried again.
     """
     opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
     async with target.client() as client:
-        while held := await _held(client, namespace):
-            said = await asyncio.gather(*(_open(client, pod, slots) for pod in held))
+        while gated := await _gated(client, namespace):
+            said = await asyncio.gather(*(_open(client, pod, slots) for pod in gated))
             problems = [each for each in said if each]
-            opened += len(held) - len(problems)
-            if len(problems) < len(held):
+            opened += len(gated) - len(problems)
+            if len(problems) < len(gated):
                 end = time.monotonic() + wait_seconds
             if time.monotonic() >= end:
                 return opened, problems
@@ -101,19 +99,19 @@ async def _open_all(target: Target, namespace: str | None, wait_seconds: float) 
     return opened, []
 
 
-async def _held(client: Client, namespace: str | None) -> list[str]:
-    """Return the paths of the gated pods, the highest priority first: pods are scheduled in this order.
+async def _gated(client: Client, namespace: str | None) -> list[str]:
+    """Return the paths of the gated pods, the highest priority first, because pods are scheduled in this order.
 
-    Only paths are kept: there may be thousands, and an uninstall has as little memory as the webhook.
+    Only paths are stored, because there may be thousands, and an uninstall has as little memory as the webhook.
     """
-    where, held = path("v1", "pods", namespace), []
+    where, gated = path("v1", "pods", namespace), []
     async for raw in listed_objects(client.list_pages(where, {"fieldSelector": "spec.nodeName="})):
         pod: Tree = msgspec.json.decode(raw)
         if QUOTA_GATE in [each["name"] for each in pod["spec"].get("schedulingGates", ())]:
             metadata = pod["metadata"]
             itself = path("v1", "pods", metadata["namespace"], metadata["name"])
-            held.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
-    return [itself for *_, itself in sorted(held)]
+            gated.append((-pod["spec"].get("priority", 0), metadata["creationTimestamp"], itself))
+    return [itself for *_, itself in sorted(gated)]
 
 
 async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:

@@ -1,6 +1,6 @@
-"""What a command answers, in the forms that kubectl has: a table, JSON or YAML, and Markdown for wikis and tickets.
+"""The answer of a command, in kubectl's forms: a table, JSON or YAML, and Markdown for wikis and tickets.
 
-What can't be answered ends with a sentence, and exit code 2.
+Without an answer the command prints the reason, and ends with exit code 2.
 """
 
 import sys
@@ -15,7 +15,7 @@ from webhook.admission.review import flat
 
 BAD_INPUT = 2
 FORMAT = "gpu-tiers.dev/v1"
-"""Of what programs read (docs/questions.md): fields may be added to it, and none is taken away or renamed."""
+"""The format for programs (docs/questions.md): fields may be added, and none is removed or renamed."""
 
 
 def fail(sentence: str) -> NoReturn:
@@ -25,7 +25,7 @@ def fail(sentence: str) -> NoReturn:
 
 
 def warn(sentence: str) -> None:
-    """Tell something on stderr that an answer rests on, as kubectl tells warnings; programs read stdout."""
+    """Print a caveat of an answer on stderr, as kubectl prints warnings; programs read stdout."""
     typer.secho(f"Warning: {flat(sentence)}", fg="yellow", err=True, color=sys.stderr.isatty())
 
 
@@ -34,7 +34,7 @@ FormOption = Annotated[Form, typer.Option("--output", "-o", help="table, json, y
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows under the names of their columns, with a title where an answer has several."""
+    """Rows under the names of their columns, with a title if an answer has several tables."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -42,9 +42,9 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """People read what is `missing`, the tables and the notes below them, programs the `value`.
+    """An answer. People read what is `missing`, the tables and the notes below them, programs the `value`.
 
-    Of that a sequence becomes `items`.
+    A sequence in it becomes `items`.
     """
 
     value: Any
@@ -67,7 +67,7 @@ def write(answer: Answer, output: Form) -> None:
 
 
 def versioned(value: dict[str, Any]) -> dict[str, Any]:
-    """An answer for programs, which says first how to read it."""
+    """Return an answer for programs, which begins with its format."""
     return {"format": FORMAT, **value}
 
 
@@ -77,7 +77,7 @@ def _built(answer: Answer) -> dict[str, Any]:
 
 
 def _plain(answer: Answer) -> Iterator[str]:
-    """As kubectl prints: columns apart by three spaces, and a title only where there are several tables."""
+    """Yield the lines as kubectl prints them: columns three spaces apart, and titles only for several tables."""
     yield from (f"{flat(each)}\n" for each in answer.missing)
     for table in answer.tables:
         if table.title:

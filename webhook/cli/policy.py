@@ -1,4 +1,4 @@
-"""`gpu-tiers policy`: whether a policy file would be taken, and what changes for workloads if it is active."""
+"""`gpu-tiers policy`: whether a policy file is valid, and what changes for workloads if it becomes active."""
 
 import asyncio
 import sys
@@ -35,12 +35,12 @@ from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 
 
 class Effect(Enum):
-    """What a change means to whoever owns the object: the first that applies, as one and as several say it."""
+    """The meaning of a change for the object's owner: the first that applies, in singular and plural."""
 
     UNREADY = ("is no longer Ready", "are no longer Ready")
     READY = ("becomes Ready", "become Ready")
     REFUSED = ("is refused", "are refused")
-    LET_IN = ("is let in", "are let in")
+    ADMITTED = ("is admitted", "are admitted")
     GAINED = ("gets a tier", "get a tier")
     LOST = ("loses its tier", "lose their tier")
     UP = ("goes up", "go up")
@@ -59,7 +59,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 
 
 class ObjectChange(msgspec.Struct, frozen=True):
-    """An object of which something differs. `source` is its place in a file, "" in a cluster."""
+    """An object with differences. `source` is its place in a file, "" in a cluster."""
 
     source: str
     kind: str
@@ -78,9 +78,9 @@ Side = tuple[Iterable[Tenant], TierPolicy]
 
 
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
-    """Yield the TenantQuotas whose condition Ready changes: only one of the policies knows all their names."""
+    """Yield the TenantQuotas whose condition Ready changes, because only one of the policies knows all their names."""
     problems = [
-        {each.name: "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for each in tenants}
+        {each.name: "; ".join(f"{reason}: {text}" for reason, text in unknown_names(each, policy)) for each in tenants}
         for tenants, policy in (old, new)
     ]
     for name in sorted(problems[0].keys() & problems[1].keys()):
@@ -92,7 +92,7 @@ def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
 
 
 def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:
-    """Yield what differs. An object that either policy refuses does not run, so nothing else is compared."""
+    """Yield the differences. An object that either policy refuses does not run, so nothing else is compared."""
     denied = [each.verdict is VerdictName.DENIED for each in (before, after)]
     if any(denied):
         yield from () if all(denied) else (FieldChange("verdict", _with_reason(before), _with_reason(after)),)
@@ -120,12 +120,12 @@ def _with_step(found: ObjectVerdict) -> str:
 
 def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> Effect:
     if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
-        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
+        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.ADMITTED
     if bool(before.tiers) != bool(after.tiers):
         return Effect.GAINED if after.tiers else Effect.LOST
     if before.ranks == after.ranks:
         return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
-    # Up can be told from down if the new policy ranks both tiers, or the tier of one name has another value.
+    # The direction is known if the new policy ranks both tiers, or the tier of one name has another value.
     old, new = before.tiers[0], after.tiers[0]
     known = old if old.name == new.name else policy.tiers.get(old.name)
     if known is None or known.value == new.value:
@@ -134,7 +134,7 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
 
 
 class Comparison:
-    """Compares objects under the old policy and the new one, by themselves or as workloads that are gathered."""
+    """Compares objects under the old policy and the new one, by themselves or as gathered workloads."""
 
     def __init__(self, old: tuple[ClusterAbout, TierPolicy], new: tuple[ClusterAbout, TierPolicy]) -> None:
         self._ways = old, new
@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def objects(self) -> int:
-        """Return how many workloads either policy says anything of."""
+        """Return how many workloads either policy concerns."""
         return sum(any(concerned for concerned, _ in each.judged) for each in self.gathering.found.values())
 
     @property
@@ -156,7 +156,7 @@ class Comparison:
         return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
 
     async def judged(self, document: Document) -> tuple[bool, ObjectChange | None]:
-        """Tell whether either policy says anything of an object, and what changes."""
+        """Tell whether either policy concerns an object, and return the change."""
         old, new = [
             verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
             for facts, policy in self._ways
@@ -170,7 +170,7 @@ class Comparison:
 
 
 def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
-    """Return a policy with the kinds and GPUs of both, so that what either leaves alone is read too."""
+    """Return a policy with the kinds and GPUs of both, so that an object that one leaves alone is read too."""
     others = tuple(row for row in old.kinds.rows if row.group_kind not in new.kinds.by_kind)
     return replace(
         new,
@@ -211,7 +211,11 @@ class DiffOptions(msgspec.Struct, frozen=True):
     ] = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Compare only this namespace; for manifests, where they name none."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Compare only this namespace (for manifests: that of objects without one).",
+        ),
     ] = None
     output: FormOption = "table"
     kubeconfig: KubeconfigOption = None
@@ -224,7 +228,7 @@ def diff(asked: DiffOptions) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
     Use it to ask what a change of the policy would do. `review` shows the answers of one policy, `test` checks what
-    you promised, and `audit` shows which workloads contradict the active policy.
+    you expect, and `audit` shows which workloads contradict the active policy.
 
     Example: `gpu-tiers policy diff new.yaml`
 
@@ -251,7 +255,7 @@ def diff(asked: DiffOptions) -> None:
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """The changes among the objects, and notes that no object shows."""
+    """The changes among the objects, and further notes."""
 
     changes: Sequence[ObjectChange]
     objects: int
@@ -289,7 +293,7 @@ async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[Ob
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
-    """Read the cluster once for both policies. What asks for GPUs under neither is left alone, and not counted."""
+    """Read the cluster once for both policies. Objects without GPUs under both are left alone, and not counted."""
     after = policy_named(new)
     async with target.client() as client:
         before = await read_active_policy(client, old, instead=NAME_BOTH)
@@ -313,12 +317,12 @@ def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
 def answer(compared: Compared) -> Answer:
     """Return the changes, field by field; the object is named with its first.
 
-    They are summed up, such as: `3 of 120 objects change: 1 is refused, 2 go up`.
+    The summary is such as: `3 of 120 objects change: 1 is refused, 2 go up`.
     """
     changes, counts = compared.changes, Counter(each.effect for each in compared.changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
-    change, told = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
-    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{told}"
+    change, by_effect = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
+    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{by_effect}"
     rows = [
         ("" if number else each.title, change.field, f"{change.old} → {change.new}")
         for each in changes
@@ -346,5 +350,5 @@ def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", hel
         fail(str(error))
     preset = DEFAULT_PRESET if found.preset is None else found.preset
     tiers = ", ".join(f"{tier.name} {tier.value}" for tier in sorted(found.tiers, key=lambda tier: -tier.value))
-    told = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
-    typer.echo(f"{file}: good. {told}")
+    contents = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
+    typer.echo(f"{file}: good. {contents}")

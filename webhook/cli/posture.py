@@ -1,4 +1,4 @@
-"""`gpu-tiers posture`: who can evict whom."""
+"""`gpu-tiers posture`: which tier can evict which."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,9 @@ from webhook.report.posture import Posture, posture_of
 
 
 def posture(
-    tenant: Annotated[
-        list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
-    ] = None,
+    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
     policy: Annotated[
-        Path | None, typer.Option(help="Show that of a policy file or preset, and ask no cluster.")
+        Path | None, typer.Option(help="Show the posture of a policy file or preset, without a cluster.")
     ] = None,
     at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
     output: Annotated[
@@ -33,7 +31,7 @@ def posture(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show who can evict whom: tiers and other PriorityClasses, what is saved then, and what each tenant may use.
+    """Show which tiers and other PriorityClasses can evict which, what is saved then, and what each tenant may use.
 
     Use it to ask what the rules are. `usage` shows what tenants use of their quotas now, and `report` what evictions
     have cost.
@@ -116,7 +114,7 @@ def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
     at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
     for tenant in found.tenants:
-        yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
+        yield from (f"Tenant {tenant.name}: {text}" for text in tenant.unknown)
     yield from (f"{each.said}." for each in found.dra)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."

@@ -1,4 +1,4 @@
-"""Says on a terminal how far a command is that takes longer than a second."""
+"""Shows on a terminal the progress of a command that takes longer than a second."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-if TYPE_CHECKING:  # most commands are done before a line is needed
+if TYPE_CHECKING:  # most commands end before a line is needed
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -20,10 +20,10 @@ AFTER_SECONDS = 1.0
 
 
 class Steps:
-    """A line on stderr, which appears after a second and goes away at the end; silent without a terminal.
+    """A line on stderr, which appears after a second and disappears at the end; silent without a terminal.
 
-    It is silent too for who wants no colours: a line that moves is made of the same codes. What is done at the moment
-    is named with `begin`, and counted with `done`.
+    It is silent too without colours, because a moving line needs the same codes. `begin` names the current part, and
+    `done` counts.
     """
 
     def __init__(self, console: "Console | None" = None, after: float = AFTER_SECONDS) -> None:
@@ -50,7 +50,7 @@ class Steps:
             self._live.stop()
 
     def begin(self, what: str, total: int = 0) -> None:
-        """Another part begins, of so many steps where that is known."""
+        """Begin another part, of so many steps if known."""
         self._what, self._count, self._total = what, 0, total
 
     def done(self, count: int = 1) -> None:
@@ -75,7 +75,7 @@ class Steps:
 
 
 def shown_while(what: str, items: Sequence[T]) -> Iterator[T]:
-    """Yield the items, and say how far it is with them."""
+    """Yield the items, and show the progress."""
     with Steps() as steps:
         steps.begin(what, len(items))
         for each in items:

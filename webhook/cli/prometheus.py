@@ -1,4 +1,4 @@
-"""What a Prometheus tells of some time: GPU-hours by tenant (`usage --since`), what preemptions cost (`report`)."""
+"""Answers from Prometheus: GPU-hours by tenant (`usage --since`), and the cost of preemptions (`report`)."""
 
 import csv
 import json
@@ -26,21 +26,21 @@ PrometheusOption = Annotated[
 
 TIMEOUT = 30.0
 MOST_BYTES = 32 * 2**20
-"""Of an answer: some 100,000 series."""
+"""Bytes of an answer: some 100,000 series."""
 
 
 class NoAnswer(Exception):  # noqa: N818 - what is said of it
-    """What was asked can't be answered; the text says why, and what to do."""
+    """A question without an answer; the text says why, and what to do."""
 
 
 def require_since(since: str) -> None:
-    """Raises NoAnswer where that is no time of Prometheus."""
+    """Raise NoAnswer if that is no duration of Prometheus."""
     if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
         raise NoAnswer(f'--since: "{shown(since)}" is no time; write such as 12h, 30d or 4w')
 
 
 def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """What a query answers, by the values of these labels. Raises NoAnswer."""
+    """Return the answer to a query, by the values of these labels. Raises NoAnswer."""
     # 1. Ask.
     if urlsplit(prometheus).scheme not in ("http", "https"):
         raise NoAnswer(f'--prometheus: "{shown(prometheus)}" is no address; write such as http://localhost:9090')
@@ -51,10 +51,10 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
     except HTTPError as error:
         with error:
             try:
-                told = str(json.loads(error.read(MOST_BYTES))["error"])
+                said = str(json.loads(error.read(MOST_BYTES))["error"])
             except (ValueError, KeyError, TypeError, OSError):
-                told = str(error.reason)
-        raise NoAnswer(f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(told.split())}") from error
+                said = str(error.reason)
+        raise NoAnswer(f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(said.split())}") from error
     except (URLError, OSError, ValueError) as error:
         cause = getattr(error, "reason", error)
         reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
@@ -72,7 +72,7 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
 
 
 class GpuHours(Shown, frozen=True):
-    """What a tenant's pods held on nodes; a flavor is empty where the policy has none."""
+    """The GPU-hours of a tenant's pods on nodes; a flavor is empty if the policy has none."""
 
     tenant: str
     tier: str
@@ -81,7 +81,7 @@ class GpuHours(Shown, frozen=True):
 
 
 def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Answer:
-    """GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
+    """Return GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
     require_since(since)
     increase = f"increase({GPU_SECONDS.name}[{since}])"
     query = f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600"
@@ -113,7 +113,7 @@ def loss_report(
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
-    Use it to ask what evictions cost over some days. `posture` shows who can evict whom, and `usage --since` the
+    Use it to ask what evictions cost over some days. `posture` shows which tier evicts which, and `usage --since` the
     GPU-hours that tenants used.
 
     Example: `gpu-tiers report --since 4w --prometheus http://localhost:9090`
@@ -140,9 +140,9 @@ def loss_report(
 
 
 class LossRow(Shown, frozen=True):
-    """Evictions of a tenant's pods of a tier for pods of another; "" stands for none, and for one that is not known.
+    """Evictions of a tenant's pods of a tier for pods of another; "" stands for none, and for unknown.
 
-    Of the others, neither `saved` nor `not_saved`, nothing tells. `lost` is None where no work to lose was evicted.
+    The rest, neither `saved` nor `not_saved`, is unknown. `lost` is None if no work was evicted.
     """
 
     tenant: str
@@ -162,10 +162,10 @@ class LossRow(Shown, frozen=True):
 
 
 class LossReport(Shown, frozen=True):
-    """`unhooked` is what those lost that had no hook, or a program that knows nothing of it.
+    """The report. `unhooked` is the loss of pods without a hook, or with a program that ignores it.
 
-    `hook_would_save` is what of that a hook would have kept, in GPU-seconds, if its saves were as those that were
-    told; None where none was told.
+    `hook_would_save` is the part that a hook would have saved, in GPU-seconds, if its saves were like the reported
+    ones; None without reports.
     """
 
     since: str
@@ -180,8 +180,7 @@ _Counted = Mapping[tuple[str, ...], float]
 def growth(series: str, since: str) -> str:
     """Return a query of how much a counter has grown: like increase(), and with the first event of a series.
 
-    It subtracts what there was before from what there is in the end. Only where a process began again under the same
-    name it takes increase().
+    It subtracts the start from the end. Only if a process restarted under the same name, it takes increase().
     """
     in_the_end = f"last_over_time({series}[{since}])"
     grown = f"{in_the_end} - ({series} offset {since} or 0 * {in_the_end})"
@@ -193,7 +192,7 @@ NOT_SAVED = ("not-saved", "nothing-listens")
 
 
 def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
-    """Return what the two counters say, the rows that lost most first."""
+    """Return the report by the two counters, the rows with the largest loss first."""
     groups: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for (tier, evictor, tenant, outcome), count in pods.items():
         if round(count):
@@ -210,7 +209,7 @@ def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
         rows.append(LossRow(*key, sum(outcomes.values()), saved, not_saved, total))
     rows.sort(key=lambda each: (-(each.lost.gpu_seconds if each.lost else 0.0), each.tenant, each.tier, each.evictor))
     unhooked = [Work(gpus, key[4] == "true") for key, gpus in lost.items() if key[3] in UNHOOKED and gpus]
-    # What a hook would save is the loss without one, minus what as many evictions that save lose: a low estimate.
+    # A hook's savings are the loss without one, minus the loss of as many evictions with a save: a low estimate.
     all_saved, would_save = sum(count for (*_, outcome), count in pods.items() if outcome == "saved"), None
     if all_saved:
         lost_by_each = sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome == "saved") / all_saved
@@ -231,8 +230,8 @@ def _notes(found: LossReport) -> Iterator[str]:
     total = f", and lost {summed(lost)}" if lost else ""
     yield f"In {found.since} {pods} pods were preempted: {saved} saved ({saved / max(pods, 1):.0%}){total}."
     if found.unhooked:
-        kept = ""
+        of_hooks = ""
         if found.hook_would_save is not None:
             work = Work(found.hook_would_save, found.unhooked.exact)
-            kept = f" By what those lost that saved, a hook would have kept {work} of it."
-        yield f"Those without a hook, or whose program knows nothing of it, lost {found.unhooked}.{kept}"
+            of_hooks = f" By the losses of pods that saved, a hook would have saved {work} of it."
+        yield f"Pods without a hook, or with a program that ignores it, lost {found.unhooked}.{of_hooks}"

@@ -1,4 +1,4 @@
-"""`gpu-tiers serve`; the server is imported when it starts, so that no other command waits for that."""
+"""`gpu-tiers serve`. The server is imported at its start, so that no other command waits for that."""
 
 import logging
 
@@ -27,7 +27,7 @@ def serve(settings: Settings) -> None:
 
 
 def _serve_until_sigterm(settings: Settings) -> None:
-    """Run the server; where it can't start, say why and exit with 2."""
+    """Run the server; if it can't start, print why and exit with 2."""
     import uvloop  # noqa: PLC0415 - see above
 
     from webhook.server.compose import run  # noqa: PLC0415

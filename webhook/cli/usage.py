@@ -1,4 +1,4 @@
-"""`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
+"""`gpu-tiers usage`: the usage of each tenant's quota, now or over some time."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,9 +22,7 @@ BAR = 20
 
 
 def usage(
-    tenant: Annotated[
-        list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
-    ] = None,
+    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
     since: Annotated[str, typer.Option(help="Show GPU-hours of the last days, such as 30d, from Prometheus.")] = "",
     prometheus: PrometheusOption = "",
     at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
@@ -72,7 +70,7 @@ async def _tenants(target: Target) -> list[TenantShown]:
     async with target.client() as client:
         found = await tenant_quotas(client)
         try:
-            if not found:  # some other server that answers has no TenantQuotas either
+            if not found:  # another server that answers may have no TenantQuotas either
                 with suppress(Forbidden):
                     await client.get("/version")
         except NotFound as error:
@@ -113,9 +111,9 @@ def _line(tenant: TenantShown) -> Table:
 
 
 def bar(row: RowShown) -> str:
-    """Parts of what is allowed: what runs, what has no node, and what is reserved for pods and for the queue.
+    """Return a bar of the limit: pods on nodes, pods without a node, and reservations for pods and for the queue.
 
-    What is above does not lengthen it.
+    Usage above the limit does not lengthen it.
     """
     ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3, 4)]
     lengths = [after - before for before, after in pairwise((0, *ends, BAR))]

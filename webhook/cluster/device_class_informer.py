@@ -1,7 +1,7 @@
-"""Follows DeviceClasses, and reads them once. Of each only what tells whether its devices are GPUs is kept.
+"""Follows DeviceClasses, or lists them once, reduced to the fields that show whether their devices are GPUs.
 
-Where a class names a driver that is not known, the devices of its ResourceSlices tell, by the attributes that the DRA
-drivers of NVIDIA, AMD and Intel publish.
+If a class names an unknown driver, the devices of its ResourceSlices decide, by the attributes that the DRA drivers of
+NVIDIA, AMD and Intel publish.
 """
 
 import re
@@ -39,7 +39,7 @@ class DeviceClassInformer(Reflectors):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._told: Callable[[Classes], None] = lambda _: None
+        self._on_change: Callable[[Classes], None] = lambda _: None
         self._classes: Store[DeviceClass] = Store(self._changed)
         self._slices: Store[str] = Store(self._changed)
         self._of_slices = Reflectors()
@@ -47,12 +47,12 @@ class DeviceClassInformer(Reflectors):
         self.cluster_version: Version = (0, 0)
         super().__init__()
 
-    async def follow(self, told: Callable[[Classes], None]) -> None:
-        """Call a function with all of them, now and after each change, if the cluster has any. Raises ApiError."""
+    async def follow(self, on_change: Callable[[Classes], None]) -> None:
+        """Call a function with all classes, now and after each change, if the cluster serves any. Raises ApiError."""
         version = await served_version(self._client, GROUP, _CLASSES)
         if version is None:
             return
-        self._told, self.cluster_version = told, await server_version(self._client)
+        self._on_change, self.cluster_version = on_change, await server_version(self._client)
         source, slices = Source(path(version, _CLASSES)), Source(path(version, _SLICES))
         self._reflectors = (Reflector(self._client, source, _read, self._classes.update, self._classes.replace),)
         of_slices = Reflector(self._client, slices, gpu_driver, self._slices.update, self._slices.replace)
@@ -71,11 +71,11 @@ class DeviceClassInformer(Reflectors):
         if not self._of_slices.started and any(each.unknown_drivers for each in classes.values()):
             self._of_slices.start()
         self._drivers.update(self._slices.objects.values())  # a driver that is restarted has no slices for a while
-        self._told(_with_slices(classes, self._drivers))
+        self._on_change(_with_slices(classes, self._drivers))
 
 
 async def device_classes(client: Client) -> Classes:
-    """List DeviceClasses by name; none where the cluster has no such API. Raises ApiError."""
+    """List DeviceClasses by name; none if the cluster has no such API. Raises ApiError."""
     version = await served_version(client, GROUP, _CLASSES)
     if version is None:
         return {}
@@ -87,7 +87,7 @@ async def device_classes(client: Client) -> Classes:
 
 
 def device_class(tree: object) -> DeviceClass:
-    """A DeviceClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
+    """Return a DeviceClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
     found = view(tree, _DeviceClass)
     expressions = tuple(each.cel.expression for each in found.spec.selectors)
     name, made = found.metadata.name, found.metadata.creation_timestamp or ""
@@ -106,7 +106,7 @@ def _with_slices(classes: Classes, drivers: Collection[str]) -> Classes:
 _OF_GPUS = re.compile(r"(?:.*/)?(?:.*gpu.*|.*cuda.*|vram.*)", re.IGNORECASE)
 """Names of attributes and capacities that GPUs have."""
 _TYPES = ("gpu", "vgpu", "mig")
-"""What an attribute `type` says of GPUs."""
+"""Values of an attribute `type` of GPUs."""
 
 
 class _Attribute(View, frozen=True):
@@ -119,7 +119,7 @@ class _Offered(View, frozen=True):
 
 
 class _Device(_Offered, frozen=True):
-    """v1beta1 has all of it under `basic`."""
+    """A device. v1beta1 has all fields under `basic`."""
 
     basic: _Offered = _Offered()
 
@@ -134,7 +134,7 @@ class _Slice(View, frozen=True):
 
 
 async def gpu_driver(raw: msgspec.Raw) -> str | None:
-    """The driver of a slice whose devices are GPUs; None of any other slice."""
+    """Return the driver of a slice with GPUs; None for any other slice."""
     spec = read(raw, _Slice).spec
     return spec.driver if any(_is_gpu(each) or _is_gpu(each.basic) for each in spec.devices) else None
 

@@ -29,7 +29,7 @@ from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import GROUP
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""The taint by which an admin says that a node is off and its pods have ended (KEP-2268)."""
+"""The taint with which an admin declares that a node is off and its pods have ended (KEP-2268)."""
 
 
 class GpuNode(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class _Node(View, frozen=True):
 
 
 def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
-    """Return the extended resources of which a node has some, with their amounts: a device plugin reports them."""
+    """Return the extended resources that device plugins report on a node, with their amounts."""
     found = read(raw, _Node).status.allocatable
     return {name: str(amount) for name, amount in found.items() if "/" in name and str(amount) != "0"}
 
@@ -92,7 +92,7 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
     weights = policy.weights
-    # A device plugin that has gone leaves a 0 behind: the scheduler then takes such a resource from DRA.
+    # A device plugin that is gone leaves a 0. The scheduler then takes such a resource from DRA.
     offers = {name: count for name, count in offered.items() if count and name in weights and weights.is_whole(name)}
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
@@ -110,13 +110,13 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
 
 
 def way_out(node: str) -> str:
-    """Say what ends the wait for the end of pods on a lost node (KEP-2268)."""
+    """Return how to end the wait for pods on a lost node (KEP-2268)."""
     taint = f"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     return f"If the node is off and stays so: {taint}, or delete the Node"
 
 
 async def tenant_quotas(client: Client) -> list[TenantQuota]:
-    """List TenantQuotas by name; none where the API server does not know them. Raises ApiError."""
+    """List TenantQuotas by name; none if the API server does not know them. Raises ApiError."""
     try:
         found = [read_tenant_quota(raw) async for raw in listed_objects(client.list_pages(path(API_VERSION, PLURAL)))]
     except NotFound:
@@ -152,7 +152,7 @@ async def resource_slices(client: Client) -> tuple[ResourceSlice, ...]:
 
 
 async def device_claims(client: Client) -> tuple[DeviceClaim, ...]:
-    """Return all ResourceClaims with the devices that they hold. Raises ApiError."""
+    """Return all ResourceClaims with their allocated devices. Raises ApiError."""
     return await _of_dra(client, "resourceclaims", DeviceClaim)
 
 
@@ -165,7 +165,7 @@ V = TypeVar("V", bound=View)
 
 
 async def _of_dra(client: Client, plural: str, shape: type[V]) -> tuple[V, ...]:
-    """Return the objects of a kind; none where the cluster has no such API."""
+    """Return the objects of a kind; none if the cluster has no such API."""
     version = await served_version(client, GROUP, plural)
     if version is None:
         return ()
@@ -173,7 +173,7 @@ async def _of_dra(client: Client, plural: str, shape: type[V]) -> tuple[V, ...]:
 
 
 def supply_of(plugins: dict[str, frozenset[str]], slices: tuple[ResourceSlice, ...], version: Version) -> GpuSupply:
-    """Return how each node serves GPUs. Devices that several nodes reach are nobody's here."""
+    """Return how each node serves GPUs, without devices that several nodes can reach."""
     drivers: defaultdict[str, set[str]] = defaultdict(set)
     for each in slices:
         if each.spec.node_name and each.spec.devices:

@@ -1,8 +1,8 @@
-"""The cluster of an API server: what is watched, and single objects that are looked up on a review's way.
+"""The cluster of an API server: watched facts, and single objects that a review looks up.
 
-Among them are the pods of a namespace that a ResourceClaim is for, that name another scheduler's group, or that are
-ending. Source: pkg/controller/resourceclaim in kubernetes, which takes a claim for a pod's own if the pod controls it,
-whoever made it, and an annotation says for which entry, or the pod's status names it.
+Among them are the pods of a namespace that wait for a ResourceClaim, that name another scheduler's group, or that are
+ending. A claim is a pod's own if the pod controls it, and if an annotation names the pod's entry or the pod's status
+names the claim. Source: pkg/controller/resourceclaim in kubernetes.
 """
 
 import logging
@@ -39,21 +39,21 @@ from webhook.policy.workloads.workload import Devices, Workload
 log = logging.getLogger(__name__)
 
 MADE_FOR = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim that was made of a template: what the pod calls it."""
+"""The annotation of a claim from a template, with the pod's name for it."""
 OBJECT_SECONDS = 5.0
-"""How long a group or a claim is kept for who does not ask for a fresh one: a command, which reads many pods of one."""
+"""Seconds for which a group or claim is cached for commands, which read many pods of one and need no fresh one."""
 MOST_OBJECTS = 1024
 MOST_NAMESPACES = 64
 QUOTA_SECONDS = 2.0
-"""How long the ResourceQuotas of a namespace are kept, and waited for: they only make a refusal's offers better."""
+"""Seconds for which a namespace's ResourceQuotas are cached, and waited for. They only improve a refusal's offers."""
 LONGEST_NAME = 253
-"""Characters of a name in Kubernetes: whoever names a group may write more."""
+"""Characters of a name in Kubernetes. A pod may name a group with more."""
 
 T = TypeVar("T")
 
 
 class _Deletion(View, frozen=True):
-    """The part of a pod's metadata that says until when its containers may run."""
+    """The part of a pod's metadata with the end of its containers."""
 
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
@@ -64,11 +64,11 @@ class _Deleted(View, frozen=True):
 
 
 class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
-    """Look up objects of an API server. Answers are kept for a moment, and `fresh` leaves out what was read before.
+    """Look-ups of objects of an API server. Answers are cached for a moment, and `fresh` leaves out older ones.
 
-    Reviews that come together share a look-up, as long as it began after all of them: a pod that is created after its
-    Deployment was relabelled gets the new tier, whichever replica is asked. A workload itself is never kept, because
-    the request under review changes it. `live_lookups` makes them.
+    Concurrent reviews share a look-up only if it began after all of them. So a pod that is created after its Deployment
+    was relabelled gets the new tier from any replica. A workload itself is never cached, because the request under
+    review changes it. `live_lookups` creates them.
     """
 
     client: Client
@@ -80,21 +80,21 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
     owners_since: float = -math.inf
 
     def fresh(self) -> Self:
-        """Return the same, but of all except ResourceQuotas nothing counts that was read before now.
+        """Return the same look-ups without objects that were read before now, except ResourceQuotas.
 
-        A tenant may change an owner, and delete each of the others and make another of its name, between two requests.
+        Between two requests a tenant may change an owner, or delete another object and create it again.
         """
         now = time.monotonic()
         return structs.replace(self, since=now, owners_since=now)
 
-    def with_kept_owners(self) -> Self:
+    def with_cached_owners(self) -> Self:
         return structs.replace(self, owners_since=-math.inf)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         return tuple(owner for _, owner in await self._chain(namespace, first, kinds))
 
     async def outermost_owner(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
-        """Return the end of the chain as a reference; None where `kinds` does not hold the kind of `first`."""
+        """Return the end of the chain as a reference; None if `kinds` does not have the kind of `first`."""
         chain = await self._chain(namespace, first, kinds)
         return chain[-1][0] if chain else None
 
@@ -109,7 +109,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             return await self._named(kinds.group, kinds.plurals[kind], home, name, shown)
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
-        """Tell whether the name is taken. The answer is no where that can't be read: the API server looks after us."""
+        """Tell whether the name is taken. If it can't be read, answer no, because the API server checks it after us."""
         try:
             async with in_time(f"{plural}/{name[:63]}"):
                 await self.client.get(path(api_version, plural, namespace, name), accept=METADATA)
@@ -183,7 +183,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         self, namespace: str, first: OwnerReference, kinds: KindTable
     ) -> tuple[tuple[OwnerReference, Workload], ...]:
         async def fetch(reference: OwnerReference, row: KindRow) -> views.Owner | None:
-            # By all that a reference says, so that a forged one never meets a true one's answer.
+            # By all fields of a reference, so that a forged one never gets the answer of a true one.
             key = (namespace, kinds, reference)
             found: views.Owner | None = await self.objects.get(
                 key, lambda: self._owner(namespace, reference, row), self.owners_since
@@ -194,10 +194,10 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             return await views.links(first, kinds, fetch)
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> views.Owner | None:
-        """Return the owner; None where its API is not served: nothing of that kind can exist, and the chain ends.
+        """Return the owner; None if its API is not served, because no such object can exist and the chain ends.
 
-        Raises Unreadable where the reference is forged: one object of a megabyte would be kept for each UID that
-        somebody thinks of.
+        Raises Unreadable if the reference is forged, because an object of a megabyte would be cached for each made-up
+        UID.
         """
         place = path(reference.api_version, row.plural, namespace, reference.name)
         try:
@@ -209,7 +209,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         return found
 
     async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
-        """Return what is read of an object, which may have been kept. Raises Missing, Unreadable."""
+        """Return what is read of an object, which may be cached. Raises Missing, Unreadable."""
         shown = f"{kind}/{name[:LONGEST_NAME]}"
 
         async def read() -> T:
@@ -260,7 +260,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
 
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
-    """Yield what a pod calls a claim."""
+    """Yield a pod's names for a claim."""
     controlled = seen.metadata.uid == claim.controller_uid
     for each in seen.spec.resource_claims:
         made = each.name == claim.annotations.get(MADE_FOR) or seen.made.get(each.name) == claim.name
@@ -269,7 +269,7 @@ def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
 
 
 class LiveCluster(Cluster, frozen=True):
-    """The cluster of a server. `live_cluster` makes one."""
+    """The cluster of an API server, from `live_cluster`."""
 
     known: Watched
     lookups: LiveLookups
@@ -281,7 +281,7 @@ class LiveCluster(Cluster, frozen=True):
 
 @asynccontextmanager
 async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:
-    """Watches an API server until the end; the client stays open."""
+    """Watch an API server until the end. The client stays open."""
     async with live_lookups(client) as lookups, Watched(client) as watched:
         yield LiveCluster(watched, lookups)
 

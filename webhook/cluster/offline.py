@@ -1,7 +1,6 @@
-"""A cluster that is not watched: what a command has read of it once, or objects that stand in files.
+"""A cluster that is not watched: objects that a command has read once, or objects in files.
 
-Where only files are given, everything else is as in a new cluster: each tier has its PriorityClasses, each namespace
-exists.
+With files alone, everything else is as in a new cluster: each tier has its PriorityClasses, and each namespace exists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,13 +29,13 @@ from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource
 from webhook.policy.workloads.workload import Devices, Workload
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 T = TypeVar("T")
 
 
 class ManifestStore:
-    """The objects that somebody gave us. An object without a namespace is in every one."""
+    """The given objects. An object without a namespace is in every namespace."""
 
     def __init__(self, objects: Iterable[Tree]) -> None:
         self._of_kind: dict[GroupKind, list[Tree]] = {}
@@ -50,14 +49,14 @@ class ManifestStore:
         return self._of_kind.get(GroupKind(group, kind), ())
 
     def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
-        """The object of that name, of several the one with that uid. Raises Missing where there is none."""
+        """Return the object of that name, if there are several the one with that uid. Raises Missing without one."""
         tree = self._find(kind, namespace, name, uid)
         if tree is None:
             raise Missing(f"{kind}/{name[:63]} is not among the objects given")
         return tree
 
     def with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
-        """The reference with a uid, so that the objects of a chain can be told apart: files often have none."""
+        """Return the reference with a uid, which objects in files often lack, so that a chain has different uids."""
         if reference.uid:
             return reference
         kind = GroupKind(reference.group, reference.kind)
@@ -95,17 +94,17 @@ def _name(tree: Tree) -> str:
 
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
-"""The classes that every cluster has."""
+"""The PriorityClasses of every cluster."""
 
 
 async def described_by_nothing(name: str) -> Namespace:
-    """A namespace that exists, as the API server labels each."""
+    """Return a namespace with only the label that the API server sets."""
     return Namespace(name, {NAME_LABEL: name})
 
 
 @dataclass
 class ReadOnce:
-    """`Known` of what was read. `active` are the tenants, the oldest first, and `look_up` finds other namespaces."""
+    """`Known` facts that were read once. `active` are the tenants, the oldest first. `look_up` finds namespaces."""
 
     live: dict[str, PriorityClass]
     active: Sequence[Tenant] = ()
@@ -142,19 +141,19 @@ class ReadOnce:
 
 
 class ReadOnceCluster(Cluster, frozen=True):
-    """The cluster that a command judges by."""
+    """The cluster of a command."""
 
     known: ReadOnce
 
 
 ClusterAbout = Callable[[Manifest], ReadOnceCluster]
-"""The cluster as it is where an object is judged."""
+"""Returns the cluster in which an object is judged."""
 
 
 def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceCluster:
-    """The cluster of these objects.
+    """Return the cluster of these objects.
 
-    Raises Refused where a Namespace, a PriorityClass, a DeviceClass or a TenantQuota among them is broken.
+    Raises Refused if a Namespace, a PriorityClass, a DeviceClass or a TenantQuota among them is broken.
     """
     store = ManifestStore(objects)
     classes = classes_in(tiers, map(views.priority_class, store.of("scheduling.k8s.io", "PriorityClass")))
@@ -177,7 +176,7 @@ def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, P
 class Files(views.ObjectLookups):
     """Look-ups among objects that don't change.
 
-    `workloads` completes the owners among them where their runtimes are elsewhere.
+    `workloads` completes the owners among them if their runtimes are elsewhere.
     """
 
     def __init__(self, store: ManifestStore, workloads: Lookups | None = None) -> None:
@@ -188,13 +187,13 @@ class Files(views.ObjectLookups):
     def fresh(self) -> Self:
         return self
 
-    def with_kept_owners(self) -> Self:
+    def with_cached_owners(self) -> Self:
         return self
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners among the objects, each read once: they don't change.
+        """Return the chain of owners among the objects, each of which is read once, because they don't change.
 
-        Files have no UIDs: where one is missing, kind and name must do.
+        Objects in files often have no UID. Then kind and name identify them.
         """
 
         async def fetch(reference: OwnerReference, row: KindRow) -> views.Owner:
@@ -216,7 +215,7 @@ class Files(views.ObjectLookups):
         return reading(self._store.one(kind, namespace, name))
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
-        """No: what stands in files is to be created."""
+        """Return no, because objects in files are still to be created."""
         return False
 
     async def pod_group(self, namespace: str, name: str) -> Group:
@@ -233,22 +232,22 @@ class Files(views.ObjectLookups):
         try:
             return views.devices_in(tree, namespace, claim)
         except Refused as refused:
-            raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
+            raise Unreadable(f"{claim.source} can't be read: {problem_text(refused)}") from refused
 
     async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
-        """Return none: the pods in files are judged by their groups."""
+        """Return none, because pods in files are judged by their groups."""
         return ()
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG002
-        """Return none: a pod in a file waits for nothing yet."""
+        """Return none, because a pod in a file waits for no claim yet."""
         return ()
 
     async def pods_in(self, namespace: str) -> Sequence[Metadata]:  # noqa: ARG002
-        """None: the pods of a workload in a file are to be created."""
+        """Return none, because the pods of a workload in a file are still to be created."""
         return ()
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """No: a pod in a file is not being deleted."""
+        """Return no, because a pod in a file is not being deleted."""
         return False
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> views.Owner:

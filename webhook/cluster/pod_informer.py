@@ -1,11 +1,11 @@
-"""Follows the pods that count; each is reduced at once to what the caller keeps of it.
+"""Follows the pods that count, and reduces each at once to a value of the caller.
 
 A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
-in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion holds nothing.
-The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py. `end_of` follows
-one pod until its containers have ended.
+in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion uses nothing.
+The policy may count a pod only until it is deleted: charge_of in webhook/policy/quota/charges.py. `end_of` follows one
+pod until its containers have ended.
 
-Whether a pod has work to lose is told without its owners: mutate has read them and left its finding on the pod.
+Owners are not read to find out whether a pod has work to lose, because mutate has noted its type on the pod.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ RUNNING = Source(
     params={"fieldSelector": ",".join(f"status.phase!={phase}" for phase in ENDED)},
     key="uid",
 )
-"""A pod that succeeds or fails leaves this selection, which the watch tells as a deletion."""
+"""The pods that have not ended. The watch shows a pod that succeeds or fails as a deletion."""
 LONGEST_MESSAGE = 500
-"""Characters of the scheduler's words: who may write a pod's status may write megabytes there."""
+"""Characters of the scheduler's message, because a user who may write a pod's status may write megabytes."""
 LATE = 2.0
-"""By how much a kubelet may overrun the grace of a deletion."""
+"""The factor by which a kubelet may overrun the grace period of a deletion."""
 
 
 class _Period(View, frozen=True):
@@ -65,7 +65,7 @@ class _ContainerState(View, frozen=True):
 
 
 class _ContainerStatus(View, frozen=True):
-    """Since when a container runs, or ran until it ended, and how."""
+    """The state of a container."""
 
     name: str = ""
     state: _ContainerState = _ContainerState()
@@ -101,7 +101,7 @@ class _Status(View, frozen=True):
 
 
 class SeenPod(Pod, frozen=True):
-    """A pod that exists, with what decisions don't read of it."""
+    """An existing pod, with fields that decisions don't read."""
 
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
@@ -109,17 +109,17 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def ends_in(self) -> float | None:
-        """Seconds for which it counts from when its deletion is seen; None: for ever.
+        """Seconds for which it counts from when its deletion is seen; None for ever.
 
-        A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
-        two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
+        A kubelet has the grace period to end the pod, and may be late by as much again. The caller measures by its own
+        clock, because clocks may differ by minutes, and deletionTimestamp is compared with none.
         """
         grace = self.metadata.deletion_grace_period_seconds
         return None if self.metadata.deletion_timestamp is None or grace is None else LATE * grace
 
     @property
     def made(self) -> Mapping[str, str]:
-        """The ResourceClaims that were made for it of templates, by the claim's name within the pod."""
+        """The ResourceClaims that were created for it from templates, by the claim's name within the pod."""
         statuses = self.status.resource_claim_statuses
         return {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
 
@@ -134,20 +134,20 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def unscheduled(self) -> str:
-        """The reason why it has no node, in its scheduler's words; "" where none has looked."""
+        """The scheduler's reason why it has no node; "" if no scheduler has tried."""
         looked = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "False"))
         return next((each.message for each in looked), "")[:LONGEST_MESSAGE]
 
     @property
     def began(self) -> float | None:
-        """When the first of its containers began, in seconds since 1970; None before. So no work is left out."""
+        """When the first of its containers began, in seconds since 1970; None before."""
         periods = [each.state.running or each.state.terminated for each in self.status.container_statuses]
         times = [each.started_at for each in periods if each and each.started_at]
         return min(times).timestamp() if times else None
 
     @property
     def bound(self) -> str:
-        """When it got its node; "" before. The API server writes it as it binds (assignPod in registry/core/pod)."""
+        """When it got its node; "" before. The API server writes it at the binding (assignPod in registry/core/pod)."""
         bound = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "True"))
         return next((each.last_transition_time or "" for each in bound), "")
 
@@ -160,14 +160,14 @@ _BY_PRIORITY = ("PreemptionByScheduler", PREEMPTED)
 
 
 def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
-    """A pod from its JSON. Raises Refused."""
+    """Read a pod from its JSON. Raises Refused."""
     return read(raw, SeenPod)
 
 
 def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
     """Tell whether a pod has work to lose: a training pod, and any pod with a hook of ours that waits for a save.
 
-    It is training where its annotation `assigned-by` says that its type gave it its tier, else by what it shows.
+    It is a training pod if its annotation `assigned-by` has that type. Without a type there, its own fields decide.
     """
     written = read_assigned_by(pod.metadata.annotations)
     if written and written.workload_type:
@@ -191,9 +191,9 @@ def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
 class PodInformer(Reflectors, Generic[T]):
     """Follows all pods.
 
-    `project` makes of a pod what is kept of it, None where it counts for nothing; it may look things up. `on_change`
-    gets a pod's uid with its new value, None once it is gone. `on_relist` gets all pods that exist, by uid: at the
-    start, and whenever the watch could not go on.
+    `project` reduces a pod to a value, None if it does not count; it may look up objects. `on_change` gets a pod's uid
+    with its new value, None once it is gone. `on_relist` gets all existing pods, by uid, at the start and whenever the
+    watch could not go on.
     """
 
     def __init__(
@@ -209,11 +209,11 @@ class PodInformer(Reflectors, Generic[T]):
         super().__init__(self._reflector)
 
     def relist(self) -> None:
-        """Read and project all pods again: the policy has changed."""
+        """Read and project all pods again, because the policy has changed."""
         self._reflector.relist()
 
     async def find(self, namespace: str, name: str) -> tuple[str, T | None] | None:
-        """The uid of the pod of that name and what is kept of it, as the API server has it now; None without one."""
+        """Return the uid and value of the pod of that name by a quorum read; None without one."""
         try:
             tree = await self._client.get(path("v1", "pods", namespace, name))
         except NotFound:
@@ -224,16 +224,16 @@ class PodInformer(Reflectors, Generic[T]):
         return metadata_of(raw).uid, await self._projected(raw)
 
     async def list_in(self, namespace: str) -> dict[str, T]:
-        """Return what is kept of the pods of one namespace, by uid, as the API server has them now.
+        """Return the values of the pods of one namespace by a quorum read, by uid.
 
-        No list of all pods is under way meanwhile: handed on later, it would be the older one.
+        No list of all pods is under way meanwhile, because it would be older and passed on later.
         """
         found: dict[str, T] = {}
         async with self._reflector.listing.of_a_part():
             async for raw in listed_objects(self._client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
-                kept = await self._projected(raw)
-                if kept is not None:
-                    found[metadata_of(raw).uid] = kept
+                value = await self._projected(raw)
+                if value is not None:
+                    found[metadata_of(raw).uid] = value
         return found
 
     async def _projected(self, raw: msgspec.Raw) -> T | None:
@@ -245,7 +245,7 @@ class PodInformer(Reflectors, Generic[T]):
 
 
 LONGEST = 3600.0
-"""Seconds for which the end of a pod is waited for: a grace period is rarely longer."""
+"""Seconds to wait for the end of a pod. Grace periods are rarely longer."""
 
 
 class _AnyPod(View, frozen=True):

@@ -1,4 +1,4 @@
-"""Lists pods and reduces each at once to what a report needs of it: a cluster may have tens of thousands."""
+"""Lists pods and reduces each at once to a summary for reports, because a cluster may have tens of thousands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from decimal import Decimal
@@ -25,19 +25,20 @@ from webhook.policy.workloads.workload import Devices
 NOTHING = Decimal(0)
 
 Claims = Callable[[str, PodClaim], Awaitable[tuple[Devices, ...]]]
-"""What a claim of a pod in a namespace asks for; raises Unreadable."""
+"""Returns the devices of a pod's claim in a namespace; raises Unreadable."""
 
 
 class PodSummary(msgspec.Struct, frozen=True):
-    """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler sets aside for it.
+    """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler reserves for it.
 
-    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what
-    it is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller,
-    `group` its PodGroup. `held`: it waits for quota behind our gate. `ends`: it is being deleted, and its grace
-    period ends then. `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone:
-    those that it asks for by name, the type that the pod shows by itself, whether each container with GPUs has a
-    preStop, the hook that its annotation asks for, its labels, the scheduler that places it, why that finds no node in
-    its words, and since when it has `work_to_lose`, in seconds since 1970.
+    `tier` is the tier in whose rows it counts, by its class; `tier_label` is its label, and `flavor` the flavor that it
+    is bound to. `gang` is the uid of its gang if that isn't its controller, and `group` its PodGroup. `queued`: it
+    waits for quota behind our gate. `ends`: it is being deleted, and its grace period ends then. `unread`: the devices
+    of its claims are not known.
+
+    The other fields are set for pods with GPUs only. `asks` are its GPUs by resource, `workload_type` the type of the
+    pod by itself. `hook`: each container with GPUs has a preStop. `hook_asked` is the hook of its annotation.
+    `unscheduled` is its scheduler's reason why it has no node. `work_to_lose`: since when, in seconds since 1970.
     """
 
     namespace: str
@@ -61,7 +62,7 @@ class PodSummary(msgspec.Struct, frozen=True):
     gang: str = ""
     group: str = ""
     gated: bool = False
-    held: bool = False
+    queued: bool = False
     ends: str = ""
     unread: bool = False
     asks: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
@@ -75,24 +76,24 @@ class PodSummary(msgspec.Struct, frozen=True):
 
     @property
     def made_by(self) -> str:
-        """Its controller as a person would name it, else itself."""
+        """The name of its controller for users, or its own name."""
         owner = f"{self.owner.kind}/{self.owner.name}" if self.owner else f"Pod/{self.name}"
         return f"{owner} in {self.namespace}"
 
     @property
     def job(self) -> str:
-        """The Job that makes it; "" where none does."""
+        """The Job that controls it; "" if none does."""
         owner = self.owner
         return owner.name if owner and (owner.group, owner.kind) == ("batch", "Job") else ""
 
 
 async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # noqa: ARG001
-    """For who counts GPUs by name alone."""
+    """Return none, for callers that count GPUs by resource name only."""
     return ()
 
 
 async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
-    """The pods that have not ended, page by page. Raises ApiError."""
+    """Yield the pods that have not ended, page by page. Raises ApiError."""
     async for _, summary in pods_with_json(client, policy, claims):
         yield summary
 
@@ -100,7 +101,7 @@ async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> Async
 async def pods_with_json(
     client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
 ) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
-    """List the same pods, each with its whole object. An object that can't be read is left out."""
+    """Yield the same pods, each with its whole object. An object that can't be read is left out."""
     async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
         try:
             yield raw, await pod_summary(read(raw, SeenPod), policy, claims)
@@ -109,7 +110,7 @@ async def pods_with_json(
 
 
 async def pod_summary(found: SeenPod, policy: TierPolicy, claims: Claims) -> PodSummary:
-    """Reduce a pod, with what its claims ask for; `unread`: a claim can't be read. Raises Refused."""
+    """Reduce a pod, with the devices of its claims. It is `unread` if a claim can't be read. Raises Refused."""
     devices, unread = list[Devices](), False
     try:
         for claim in found.spec.resource_claims:
@@ -121,7 +122,7 @@ async def pod_summary(found: SeenPod, policy: TierPolicy, claims: Claims) -> Pod
 
 
 def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
-    """A pod reduced; `devices` are those of its claims."""
+    """Reduce a pod. `devices` are those of its claims."""
     spec, metadata = found.spec, found.metadata
     summary = PodSummary(
         namespace=metadata.namespace,
@@ -145,7 +146,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         gang=gang_beyond(metadata),
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
-        held=found.waits_for_quota,
+        queued=found.waits_for_quota,
         ends=metadata.deletion_timestamp or "",
     )
     if not summary.gpus:
@@ -181,10 +182,10 @@ class _Job(View, frozen=True):
 
 
 async def lost_pods(client: Client, pods: Iterable[PodSummary], nodes: Collection[GpuNode]) -> tuple[PodSummary, ...]:
-    """Return the pods that no Job replaces before their node is dealt with. Raises ApiError.
+    """Return the pods on lost nodes that their Jobs do not replace. Raises ApiError.
 
     A pod is deleted some minutes after its node stops reporting, and stays until the kubelet confirms the end. With
-    `podReplacementPolicy: Failed` the Job waits for that. Jobs are read only where a pod ends on a lost node, which is
+    `podReplacementPolicy: Failed` the Job waits for that. Jobs are read only if a pod ends on a lost node, which is
     rare.
     """
     lost = {each.name for each in nodes if each.lost}

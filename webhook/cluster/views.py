@@ -1,7 +1,7 @@
 """Views of single objects of a cluster: PriorityClasses, groups of pods, resource claims, ResourceQuotas and owners.
 
-Owners are walked from a pod to what made it, by controllerRef, and the object must have the UID that the reference
-names. The API server does not check owner references, so anybody may name a real Job's UID beside another name.
+Owners are followed from a pod upwards by controllerRef, and the object must have the UID of the reference. The API
+server does not check owner references, so any user may combine a real Job's UID with another name.
 """
 
 import logging
@@ -49,7 +49,7 @@ def priority_class(tree: object) -> PriorityClass:
 
 
 def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
-    """Return the group of that name. `prioritized`: the API server keeps a class and a priority on it."""
+    """Return the group of that name. `prioritized`: the API server stores a class and a priority on it."""
     assigned_by = read_assigned_by(found.metadata.annotations)
     return Group(
         name,
@@ -74,15 +74,15 @@ def claimed_object(claim: PodClaim) -> tuple[str, str]:
 
 
 def devices_in(tree: object, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-    """Return what the claim or template asks for. Raises Refused."""
+    """Return the devices that the claim or template asks for. Raises Refused."""
     if claim.resource_claim_name is not None:
         return tuple(devices_of(view(tree, Claim).spec, claim.name, f"{namespace}/{claim.resource_claim_name}"))
     return tuple(devices_of(view(tree, ClaimTemplate).spec.spec, claim.name))
 
 
 LOOKED_AT = {PRIORITY_CLASS, "NotTerminating", "NotBestEffort"}
-"""A ResourceQuota of any other scope is passed over: it counts few pods with GPUs, or none. Most pods with GPUs have no
-deadline and ask for CPU or memory, so the last two are taken to count them."""
+"""Scopes that are read. A ResourceQuota of any other scope counts few pods with GPUs, or none. Most pods with GPUs have
+no deadline and ask for CPU or memory, so the last two are taken to count them."""
 
 
 class _Line(View, frozen=True):
@@ -115,7 +115,7 @@ class ResourceQuota(View, frozen=True):
 
 
 def native_quota(found: ResourceQuota) -> NativeQuota | None:
-    """Return what a ResourceQuota leaves; None for scopes that are passed over."""
+    """Return what a ResourceQuota leaves; None for scopes that are not read."""
     lines = (*(_Line(scope_name=each) for each in found.spec.scopes), *found.spec.scope_selector.match_expressions)
     if not {line.scope_name for line in lines} <= LOOKED_AT:
         return None
@@ -132,18 +132,18 @@ def native_quota(found: ResourceQuota) -> NativeQuota | None:
 
 
 LONGEST = 8
-"""Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
+"""Most owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """An object that owns, and the controller that it has itself."""
+    """An owner, and its own controller."""
 
     workload: Workload
     controller: OwnerReference | None
 
 
 FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
-"""Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
+"""Reads the object that a reference names; None if no such API is served. Raises Unreadable if it can't."""
 
 
 async def links(
@@ -151,7 +151,7 @@ async def links(
 ) -> tuple[tuple[OwnerReference, Workload], ...]:
     """Return the owners upwards from `first`, each with the reference that names it. Raises Unreadable.
 
-    The chain ends at a kind that the table or the API server has not.
+    The chain ends at a kind that the table or the API server does not have.
     """
     found: dict[str, tuple[OwnerReference, Workload]] = {}
     reference: OwnerReference | None = first
@@ -173,16 +173,16 @@ async def links(
 
 
 def require_named(owner: Owner, reference: OwnerReference) -> None:
-    """Raises Unreadable where the object is not the one that the reference names."""
+    """Check that the object is the one that the reference names. Raises Unreadable."""
     if owner.workload.uid != reference.uid:
         shown = f"owner {reference.kind}/{reference.name[:63]}"
         raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
 
 
 async def completed_owner(lookups: Lookups, namespace: str, tree: Tree, row: KindRow) -> Owner:
-    """An object as an owner, with the runtime that it names.
+    """Return an object as an owner, with the runtime that it names.
 
-    Where a count in it is none it is taken as it stands, for the review of the workload refuses that.
+    An invalid count is left as it is, because the review of the workload refuses it.
     """
     with suppress(Refused):
         tree, _ = await lookups.completed(namespace, tree, row)
@@ -190,10 +190,10 @@ async def completed_owner(lookups: Lookups, namespace: str, tree: Tree, row: Kin
 
 
 def owner_of(tree: Tree, row: KindRow) -> Owner:
-    """An object as an owner.
+    """Return an object as an owner.
 
-    An owner with a broken template has no members: its labels and its kind still count, and the review of the
-    workload itself refuses the template.
+    An owner with a broken template has no members. Its labels and its kind still count, and the review of the workload
+    itself refuses the template.
     """
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
     try:
@@ -205,10 +205,10 @@ def owner_of(tree: Tree, row: KindRow) -> Owner:
 
 
 class ObjectLookups:
-    """The look-ups that read one object. Those of an API server and those of files find it, each in their way."""
+    """The look-ups that read one object, of an API server and of files, which find it in different ways."""
 
     async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
-        """Return what is read of an object. Raises Missing where there is none, and Unreadable."""
+        """Return what is read of an object. Raises Missing if there is none, and Unreadable."""
         raise NotImplementedError
 
     async def runtime(self, kinds: RuntimeKinds, kind: str, namespace: str, name: str) -> Tree:

@@ -1,8 +1,8 @@
 """Watches the facts of a cluster: classes, namespaces, tenants, device classes, labels of nodes.
 
-A watched fact may be seconds old, and as old as the last event while the API server can't be reached: `problems`
-says so. A namespace that the watch has not brought yet is read at once, and remembered until the watch brings it:
-whoever sums up what a tenant uses knows it by the same answer as the review that booked in it.
+A watched fact may be seconds old. While the API server can't be reached it is as old as the last event, and `problems`
+reports that. A namespace that the watch has not shown yet is read at once, and remembered until the watch shows it, so
+that the sums of a tenant's usage know it as the review did that booked in it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, evicts_for_devices
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass
-from webhook.sentences.sentence import sentence, told
+from webhook.sentences.sentence import problem_text, sentence
 
 log = logging.getLogger(__name__)
 
@@ -40,19 +40,19 @@ OnChange = Callable[[str, TenantQuota | None], None]
 OnList = Callable[[Mapping[str, TenantQuota]], None]
 
 FRESH_SECONDS = 1.0
-"""How long a namespace that the watch has not brought is taken for what it was when it was looked up."""
+"""Seconds for which a look-up of a namespace is reused while the watch has not shown the namespace."""
 REMEMBERED_SECONDS = 600.0
-"""How long it is known as its tenant's while no watch says otherwise: longer than a watch mostly stays broken."""
+"""Seconds for which its tenant is remembered until the watch shows it, longer than a watch mostly stays broken."""
 MOST_REMEMBERED = 1024
 REVIEW_SECONDS = 3.0
-"""For a chain of owners, and for each other object; the API server gives the whole review 5 s."""
+"""Seconds for a chain of owners, and for each other object. The API server gives the whole review 5 s."""
 
 
 class TenantStore(Store[TenantQuota]):
-    """TenantQuotas as they were seen last; of one that broke, the last good tenant stays active.
+    """TenantQuotas as they were seen last. If one is broken, its last good tenant stays active.
 
-    `changed` is called when a spec changes, or what a status says of its tenant. A status changes with each booking:
-    `follow` gets every version.
+    `changed` is called when a spec changes, or the tenant in a status. A status changes with each booking, and `follow`
+    gets every version.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -60,14 +60,14 @@ class TenantStore(Store[TenantQuota]):
         self._followers: list[tuple[OnChange, OnList]] = []
 
     def follow(self, on_change: OnChange, on_list: OnList) -> None:
-        """Tell of every version as it was sent, None where one is deleted, and of every list. They must be quick."""
+        """Call functions with every version as it was sent, None if deleted, and every list. They must be quick."""
         self._followers.append((on_change, on_list))
 
     def update(self, name: str, found: TenantQuota | None) -> None:
         before = self.objects.get(name)
         same_spec = before and found and (before.uid, before.generation) == (found.uid, found.generation)
         if before and found and same_spec and found.tenant in (before.tenant, None):
-            self.objects[name] = self.kept(name, found)
+            self.objects[name] = self.stored(name, found)
         else:
             super().update(name, found)
         for on_change, _ in self._followers:
@@ -78,8 +78,8 @@ class TenantStore(Store[TenantQuota]):
         for _, on_list in self._followers:
             on_list(found)
 
-    def kept(self, name: str, found: TenantQuota) -> TenantQuota:
-        """The object, with the tenant that it was before it broke."""
+    def stored(self, name: str, found: TenantQuota) -> TenantQuota:
+        """Return the object; a broken one with its last good tenant."""
         if found.problem is None:
             return found
         before = self.objects.get(name)
@@ -89,7 +89,7 @@ class TenantStore(Store[TenantQuota]):
 
 
 async def stored_namespace(client: Client, name: str) -> Namespace | None:
-    """Return a namespace as it is now, None where there is none. Raises Unreadable."""
+    """Return a namespace as it is now; None if there is none. Raises Unreadable."""
     async with in_time(f"namespace {name}"):
         try:
             tree = await client.get(path("v1", "namespaces", name=name))
@@ -109,15 +109,15 @@ async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[N
     except TimeoutError:
         raise Unreadable(f"{what}: no answer from the API server within {seconds:g} s") from None
     except (ApiError, Refused) as error:
-        raise Unreadable(f"{what} can't be read: {told(error)}") from error
+        raise Unreadable(f"{what} can't be read: {problem_text(error)}") from error
 
 
 @dataclass(eq=False)
 class TenantResolver:
-    """The namespaces that are known, and the active tenants, the oldest first.
+    """The known namespaces, and the active tenants, the oldest first.
 
-    `watched` gives a namespace that the watch has brought, `look_up` one as it is now; each None where there is none.
-    `update` the resolver after each change of namespaces or TenantQuotas.
+    `watched` returns a namespace that the watch has shown, and `look_up` one as it is now; both None if there is none.
+    Call `update` after each change of namespaces or TenantQuotas.
     """
 
     watched: Callable[[str], Namespace | None]
@@ -131,29 +131,29 @@ class TenantResolver:
         self._fresh: TTLCache[str, Namespace] = TTLCache(FRESH_SECONDS, MOST_REMEMBERED, self.clock)
 
     def update(self, tenants: Iterable[Tenant]) -> None:
-        """These tenants are active, and the watch may have brought or deleted namespaces."""
+        """Note the active tenants, and that the watch may have shown or deleted namespaces."""
         self.tenants = tuple(by_age(tenants))
         self._names.clear()
         for name in [name for name in self._looked_up if self.watched(name)]:
             del self._looked_up[name]
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace, looked up where the watch has not brought it yet. Raises Unreadable."""
+        """Return a namespace, looked up if the watch has not shown it yet. Raises Unreadable."""
         return self.watched(name) or await self._fresh.get(name, lambda: self._asked(name))
 
     def tenant_of(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: the oldest that selects it, by name where two are of one age."""
+        """Return the tenant of a namespace: the oldest that selects it, by name if two have the same age."""
         return tenant_among(self.tenants, namespace.labels)
 
     def tenant_name(self, name: str) -> str | None:
-        """The name of a namespace's tenant; None where it has none, is gone, or is not known yet."""
+        """Return the name of a namespace's tenant; None if it has none, is gone, or is not known yet."""
         if name in self._names:
             return self._names[name]
         watched = self.watched(name)
         found = watched or self._remembered(name)
         tenant = self.tenant_of(found) if found else None
         answer = tenant.name if tenant else None
-        if watched or not found:  # what was looked up is known for a time only
+        if watched or not found:  # a look-up is remembered for a time only
             self._names[name] = answer
         return answer
 
@@ -184,7 +184,7 @@ _WHOLE_NODES = Source(path("v1", "nodes"))
 
 
 class NodeInformer(Reflectors):
-    """Labels by node; of a node nothing else is read. Nothing is watched until `follow` names a label."""
+    """Watches the labels of nodes, and no other field. Nothing is watched until `follow` names a label."""
 
     source = _LABELS_OF_NODES
 
@@ -202,7 +202,7 @@ class NodeInformer(Reflectors):
         self._listeners.append(listener)
 
     def labels(self, name: str) -> Labels | None:
-        """A node's labels of the keys that are followed; None of a node that is not known."""
+        """Return a node's labels of the followed keys; None for an unknown node."""
         return self._labels.get(name)
 
     def follow(self, keys: Collection[str]) -> None:
@@ -223,7 +223,7 @@ class NodeInformer(Reflectors):
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since they said something; 0 where nothing is watched."""
+        """The seconds since the last event; 0 if nothing is watched."""
         return super().silent_seconds if self._keys else 0.0
 
     async def _projected(self, raw: msgspec.Raw) -> Labels:
@@ -245,9 +245,9 @@ class NodeInformer(Reflectors):
 
 
 class PluginInformer(NodeInformer):
-    """The resources that the device plugin of each node has, of the names that are followed.
+    """Watches the resources of each node's device plugin that have followed names.
 
-    Whole nodes are watched for it, so it follows only the extended resources of DeviceClasses.
+    It watches whole nodes, so it follows only the extended resources of DeviceClasses.
     """
 
     source = _WHOLE_NODES
@@ -272,7 +272,7 @@ class PluginInformer(NodeInformer):
 
 
 class Watched(Reflectors):
-    """`Known` of an API server. Use it as `async with`."""
+    """`Known` facts of an API server. Use it as `async with`."""
 
     def __init__(self, client: Client) -> None:
         self._listeners: list[Callable[[], None]] = []
@@ -318,7 +318,7 @@ class Watched(Reflectors):
         return found.uid if found else None
 
     def overlap(self, tenant: str) -> Overlap | None:
-        """The namespaces that a tenant selects and does not get."""
+        """Return the namespaces that a tenant selects and does not get."""
         if self._overlaps is None:
             self._overlaps = overlaps(self.tenants(), self.namespaces())
         return self._overlaps.get(tenant)
@@ -327,7 +327,7 @@ class Watched(Reflectors):
         return tuple(self._namespaces.store.objects.values())
 
     def seen_namespace(self, name: str) -> Namespace | None:
-        """One that the watch has shown."""
+        """Return a namespace if the watch has shown it."""
         return self._namespaces.store.objects.get(name)
 
     def tenant_name(self, namespace: str) -> str | None:
@@ -350,7 +350,7 @@ class Watched(Reflectors):
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since the most silent watch said something."""
+        """The seconds since the last event of the most silent watch."""
         return max(super().silent_seconds, *(each.silent_seconds for each in self._others))
 
     def _changed(self) -> None:

@@ -1,6 +1,6 @@
-"""Lists what the API server asks about an object: webhook configurations, and our ValidatingAdmissionPolicies.
+"""Lists webhook configurations, and our ValidatingAdmissionPolicies, by which the API server refuses on its own.
 
-By those policies it refuses also while the webhook is down. Sources:
+Sources:
 https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
 https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 """
@@ -18,9 +18,9 @@ from webhook.policy.values.tenants import Requirement
 
 GROUP = "admissionregistration.k8s.io/v1"
 OURS = ".gpu-tiers.dev"
-"""Ends the name of each of our entries, whatever the release is called."""
+"""The end of the name of each of our entries, whatever the release is called."""
 OF_PODS = "pods.validate.gpu-tiers.dev"
-"""The entry that meets each new pod with GPUs."""
+"""The entry for each new pod with GPUs."""
 
 Kind = Literal["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 KINDS: tuple[Kind, ...] = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -108,13 +108,13 @@ def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[s
 
 
 def missing_kinds(configurations: Iterable[WebhookConfiguration]) -> tuple[Kind, ...]:
-    """The kinds of which there is none of ours."""
+    """Return the kinds of which none is ours."""
     there = {each.kind for each in configurations if each.is_ours}
     return tuple(kind for kind in KINDS if kind not in there)
 
 
 def without(kinds: Collection[Kind]) -> Iterator[tuple[Kind, str]]:
-    """Yield the effect of each missing kind. In Enforce the validating webhook refuses what bears no tier."""
+    """Yield the effect of each missing kind. In Enforce the validating webhook refuses pods without a tier."""
     if MUTATING in kinds:
         yield MUTATING, "no pod gets a tier" + ("" if VALIDATING in kinds else ", and in Enforce GPU pods are refused")
     if VALIDATING in kinds:
@@ -134,11 +134,11 @@ async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, 
 
 OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
 OF_GATES = "-hold"
-"""Ends the name of the policy that keeps the gates of held pods shut, whatever the release is called."""
+"""The end of the name of the policy that protects the gates of queued pods, whatever the release is called."""
 
 
 class AdmissionPolicy(View, frozen=True):
-    """A policy by its name, with what its bindings tell the API server to do by it: Deny, Warn, Audit; else nothing."""
+    """A policy by its name, with the actions of its bindings: Deny, Warn, Audit, or none."""
 
     name: str
     actions: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class AdmissionPolicy(View, frozen=True):
 
 
 class _Binding(View, frozen=True):
-    """The spec of a binding; nothing is read of a policy's."""
+    """The spec of a binding. A policy's spec is not read."""
 
     policy_name: str = ""
     validation_actions: frozenset[str] = frozenset()

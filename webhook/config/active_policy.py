@@ -1,4 +1,4 @@
-"""Keeps the active policy: the file's last good content."""
+"""The active policy: the last good content of the policy file."""
 
 import asyncio
 import time
@@ -14,21 +14,22 @@ from webhook.policy.values.tier_policy import ReportTarget, TierPolicy
 from webhook.policy.values.weights import DeviceClass
 
 Check = Callable[[TierPolicy], Sequence[str]]
-"""What else may speak against a policy, a sentence each: the cluster's PriorityClasses, say."""
+"""Returns further problems of a policy, a sentence each, such as those with the cluster's PriorityClasses."""
 
 
 class ActivePolicy:
-    """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
+    """Reads the policy file, and reads it again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
-    def __init__(self, path: Path, check: Check, obstacles: Check, told: Callable[[ConfigError | None], None]) -> None:
-        """`check` decides whether a file is taken, `obstacles` tells what came in the way of the active one.
+    def __init__(self, path: Path, check: Check, obstacles: Check, note: Callable[[ConfigError | None], None]) -> None:
+        """Set up without reading. `check` decides whether a file is taken; `obstacles` are problems of the active one.
 
-        `text` is what is active, and `since` a Unix time.
+        `note` gets each problem, and None when a file is taken. `text` is the active policy, since the Unix time
+        `since`.
         """
         self._path = path
         self._check = check
         self._obstacles = obstacles
-        self._told = told
+        self._note = note
         self._listeners: list[Callable[[], None]] = []
         self.text = ""
         self.since = 0.0
@@ -44,39 +45,39 @@ class ActivePolicy:
 
     @property
     def digest(self) -> str:
-        """The active policy in a few characters."""
+        """The digest of the active policy."""
         return digest_of(self.text)
 
     @property
     def taken(self) -> bool:
-        """Whether the file is what is active."""
+        """True if the file is active."""
         return not self._complaint
 
     @property
     def problem(self) -> str:
-        """Why the file is not active, or not as it should be; "" where all is well."""
+        """The reason why the file is not active, or a problem of the active one; "" if there is none."""
         if self._complaint:
             return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
         return "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
 
     def tell_source(self, problem: str) -> None:
-        """What is wrong with the ConfigMap that the file comes from; "" for nothing. The file outlives it."""
+        """Note a problem of the file's ConfigMap; "" for none. The mounted file outlives it."""
         self._lost_source = problem
 
     def start(self, last_good: str = "") -> TierPolicy:
-        """The first reading. A broken file leaves the `last_good` text active, as in a replica that ran on.
+        """Read the file for the first time. If it is broken, the `last_good` text is active, as in other replicas.
 
-        Raises ConfigError where there is no such text.
+        Raises ConfigError if there is no such text.
         """
         try:
             text = self._read()
             policy = self._parsed(text)
         except ConfigError as error:
-            # What was active before the restart is not held against the cluster, as in a replica that ran on.
+            # A policy that was active before the restart is not checked against the cluster, as in other replicas.
             text = last_good
             try:
                 policy = parse(text)
-            except ConfigError:  # of another version of gpu-tiers, or there is none
+            except ConfigError:  # it is of another version of gpu-tiers, or there is none
                 raise error from None
             self._complain(error)
         self.text, self.since, self._current = text, time.time(), policy
@@ -88,25 +89,25 @@ class ActivePolicy:
         return self._current
 
     def tell_classes(self, classes: Mapping[str, DeviceClass]) -> None:
-        """These DeviceClasses are in the cluster: what they count is told by them."""
+        """Note the cluster's DeviceClasses, which decide what they count."""
         if classes != self._classes:
             self._classes = dict(classes)
             self._take(self.current())
 
     def tell_reports(self, target: ReportTarget | None) -> None:
-        """Trainings may report to this replica and the others there; None where they may not."""
+        """Note the target to which trainings report, for all replicas; None if they can't."""
         if target != self._reports:
             self._reports = target
             self._take(self.current())
 
     async def run(self, every: float = 2.0) -> None:
-        """Look at the file every so many seconds, until it is cancelled."""
+        """Look at the file every so many seconds, until cancelled."""
         while True:
             await asyncio.sleep(every)
             self.look()
 
     def look(self) -> None:
-        """Take up a changed file, or report it and keep the last good policy."""
+        """Take a changed file, or report its problems and leave the last good policy active."""
         try:
             text = self._read()
             if text == self.text and not self._complaint:
@@ -118,13 +119,13 @@ class ActivePolicy:
         if text != self.text:
             self.text, self.since = text, time.time()
         self._complaint = ""
-        self._told(None)
+        self._note(None)
         self._take(policy)
 
     def _complain(self, error: ConfigError) -> None:
         if str(error) != self._complaint:
             self._complaint = str(error)
-            self._told(error)
+            self._note(error)
 
     def _take(self, policy: TierPolicy) -> None:
         self._current = replace(policy, classes=self._classes, reports=self._reports)

@@ -1,16 +1,16 @@
-"""What is wrong with a policy file: all problems at once, each with the field's path."""
+"""The problems of a policy file, all at once, each with the field's path."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from webhook.objects.data_files import data_file
 
-if TYPE_CHECKING:  # commands that read no policy file say what is wrong, too
+if TYPE_CHECKING:  # commands that read no policy file use these errors, too
     from pydantic_core import ErrorDetails
 
 
 MOST_SHOWN = 63
-"""Characters of a value that is wrong."""
+"""Characters of a wrong value that are shown."""
 
 _WORDS = data_file(__name__, "errors.yaml")
 
@@ -25,17 +25,17 @@ class ConfigError(Exception):
 
 
 def sentence(error: "ErrorDetails") -> str:
-    """One pydantic error as a person reads it: `tiers[1].value: "x": should be a whole number`."""
+    """Return a pydantic error as a sentence, such as `tiers[1].value: "x": should be a whole number`."""
     return f"{field_path(steps_to(error))}: {fault(error)}"
 
 
 def steps_to(error: "ErrorDetails") -> list[int | str]:
-    """The way to the field that an error is about; pydantic goes a step further where a key is wrong."""
+    """Return the steps to the field of an error, without pydantic's additional step for a wrong key."""
     return [step for step in error["loc"] if step != "[key]"]
 
 
 def fault(error: "ErrorDetails") -> str:
-    """The same without the field: the value, and what is accepted."""
+    """Return the sentence of an error without its field: the value, and what is accepted."""
     kind, said = error["type"], error["msg"]
     if kind in _WORDS["alone"]:
         return str(_WORDS["alone"][kind])
@@ -43,19 +43,19 @@ def fault(error: "ErrorDetails") -> str:
         return said.partition(", ")[2]
     given, known = error["input"], _WORDS["shouldBe"].get(kind)
     quotes = "; write it in quotes" if kind == "string_type" and isinstance(given, bool | int | float) else ""
-    # The value as it was written; of a list or a mapping nothing.
+    # The value as it was written, unless it is a list or a mapping.
     shown = f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
     shown = f"{str(given).lower()}: " if isinstance(given, bool) else shown
     return f"{shown}{known or said[max(said.find('should '), 0) :]}{quotes}"
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file can't be read."""
+    """Return why a file can't be read."""
     return f"can't be read: {error.strerror}" if isinstance(error, OSError) else "can't be read: it is no UTF-8 text"
 
 
 def field_path(steps: Iterable[int | str]) -> str:
-    """A way to a field as a person reads it: `tiers[1].value`."""
+    """Return the path of a field, such as `tiers[1].value`."""
     path = ""
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)

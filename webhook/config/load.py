@@ -1,4 +1,4 @@
-"""Reads a policy file: YAML to the policy's values, the preset merged in.
+"""Reads a policy file from YAML, merged with its preset, into the policy's values.
 
 1. The sections of model.py check each field by itself.
 2. `crosscheck` looks for contradictions between fields, such as unknown and duplicate names.
@@ -39,7 +39,7 @@ from webhook.policy.workloads.kind_table import BUILT_IN, WorkloadType
 
 DEFAULT_PRESET = "four-tier"
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "demoteTo", "rules")
-"""Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
+"""Fields of a preset that name its tiers. A file with its own tiers does not inherit them."""
 
 
 def presets() -> list[str]:
@@ -48,28 +48,28 @@ def presets() -> list[str]:
 
 
 def load(path: Path) -> TierPolicy:
-    """The policy in a file. Raises ConfigError with every problem, also where the file can't be read."""
+    """Return the policy in a file. Raises ConfigError with every problem, also if the file can't be read."""
     return _policy(read_file(path))
 
 
 def parse(text: str, source: str = "policy") -> TierPolicy:
-    """The policy in a text. Raises ConfigError with every problem, each with the field's path."""
+    """Return the policy in a text. Raises ConfigError with every problem, each with the field's path."""
     return _policy(_fields(text, source))
 
 
 def preset_policy(name: str = DEFAULT_PRESET) -> TierPolicy:
-    """The policy that a preset is by itself. Raises ConfigError where there is none of that name."""
+    """Return the policy of a preset alone. Raises ConfigError if there is none of that name."""
     return _policy(preset_file(name))
 
 
 def preset_file(name: str) -> PolicyFile:
-    """The fields of a file that says no more than its preset. Raises ConfigError where there is none of that name."""
+    """Return the fields of a file that only names its preset. Raises ConfigError if there is none of that name."""
     head = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
     return _fields(json.dumps(head | {"preset": name}), f"preset {name}")
 
 
 def read_file(path: Path) -> PolicyFile:
-    """The fields of a file, its preset's among them. Raises ConfigError as `load` does."""
+    """Return the fields of a file, merged with its preset. Raises ConfigError like `load`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -89,7 +89,7 @@ def _fields(text: str, source: str) -> PolicyFile:
     if not isinstance(tree, dict):
         raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion and kind"])
 
-    # 2. It is laid over its preset, whose files travel with us and need none of the checks on what people write.
+    # 2. It is merged over its preset, whose files are our own and need no checks.
     name = tree.get("preset", DEFAULT_PRESET)
     if name != "" and name not in presets():
         raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
@@ -99,7 +99,7 @@ def _fields(text: str, source: str) -> PolicyFile:
         left_out = ("apiVersion", "kind", *(_NAMES_TIERS if "tiers" in own else ()))
         tree = _merged({key: value for key, value in preset.items() if key not in left_out}, own)
 
-    # 3. Each field is what it should be, and they agree.
+    # 3. Each field is valid, and the fields agree.
     try:
         file = PolicyFile.model_validate(tree)
     except ValidationError as error:
@@ -111,7 +111,7 @@ def _fields(text: str, source: str) -> PolicyFile:
 
 
 def accepted(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return which fields a file of `model` has instead of an unknown one: the one that was meant, or all."""
+    """Return which fields a file of `model` has instead of an unknown one: the most similar one, or all."""
     if error["type"] != "extra_forbidden":
         return ""
     whole = model.model_json_schema()
@@ -132,7 +132,7 @@ def accepted(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _merged(below: Tree, above: Tree) -> Tree:
-    """Maps are merged key by key, as Helm does; anything else is replaced."""
+    """Merge maps key by key, as Helm does, and replace anything else."""
     merged = dict(below)
     for key, value in above.items():
         there = merged.get(key)
@@ -200,15 +200,15 @@ def _policy(file: PolicyFile) -> TierPolicy:
 
 
 def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one list of rules
-    """Every contradiction between fields, each with its path."""
-    # 1. Something has to be there.
+    """Yield every contradiction between fields, each with its path."""
+    # 1. Required lists are not empty.
     if not file.tiers:
         yield "tiers: at least one is required"
     if not file.resources:
         yield "resources: at least one is required, or nothing counts as a GPU"
 
-    # 2. No name stands twice. PriorityClasses can't have the name of another tier's second class, nor the API server's
-    #    own prefix.
+    # 2. No name is listed twice. A PriorityClass can't have the name of another tier's second class, nor the API
+    #    server's own prefix.
     for path, what, values in (
         ("tiers[{}].name", "another tier has that name", [each.name for each in file.tiers]),
         ("tiers[{}].value", "another tier has that value", [str(each.value) for each in file.tiers]),
@@ -229,7 +229,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
         if tier.name.startswith("system-"):
             yield f"tiers[{index}].name: {tier.name}: names that begin with system- are Kubernetes' own; write another"
 
-    # 3. Whatever is named exists.
+    # 3. All names exist.
     tiers = [tier.name for tier in file.tiers]
     for path, name in _mentions(file):
         if name not in tiers:
@@ -243,7 +243,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
                     "(docs/workloads.md), so the rule could never apply; add it under kinds"
                 )
 
-    # 4. What one field asks for, another one allows.
+    # 4. No field asks for what another one forbids.
     for workload_type, name in file.workload_types.items():
         allowed = file.allowed_tiers_by_type.get(workload_type)
         if allowed is not None and name not in allowed:
@@ -262,11 +262,11 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
 
 
 REFERRED_TO = ("tiers", "kinds")
-"""Lists whose names stand in other fields: while one is misspelt, what names an entry of it is no mistake."""
+"""Lists whose names are used in other fields. While such a field is misspelt, uses of its names are no mistakes."""
 
 
 def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
-    """The contradictions between the fields of a file that have none of these errors, where that can be told."""
+    """Return the contradictions between the fields without these errors, if they can be checked without the others."""
     rest = deepcopy(tree)
     if not all(_dropped(rest, steps_to(each)) for each in errors):
         return []
@@ -277,7 +277,7 @@ def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
 
 
 def _dropped(tree: Tree, path: Sequence[int | str]) -> bool:
-    """Leaves a field out of a tree; False where it can't be, or where others then name what is not there."""
+    """Remove a field from a tree. Return False if it can't be removed, or if other fields need its names."""
     holder: Any = tree
     try:
         for step in path[:-1]:

@@ -73,10 +73,10 @@ class TierSection(Section):
 
 
 class ResourceSection(Section):
-    """What counts as a GPU: a resource name, a DRA device class, or the pod annotation of a scheduler that shares GPUs.
+    """A GPU resource: a resource name, a DRA device class, or the pod annotation of a scheduler that shares GPUs.
 
-    One of it counts as `weight` GPUs; 0: it is none, though it may look like one. `gpu-memory` is in MiB, so it needs
-    `memoryPerGPU`, such as "80Gi".
+    One unit counts as `weight` GPUs; 0 if it is no GPU, although it may look like one. `gpu-memory` is in MiB, so it
+    needs `memoryPerGPU`, such as "80Gi".
     """
 
     name: ExtendedResource | None = None
@@ -87,7 +87,7 @@ class ResourceSection(Section):
 
     @property
     def title(self) -> str:
-        """What it is listed by."""
+        """The name in lists and errors."""
         other = f"annotation {self.annotation}" if self.annotation else f"deviceClassName {self.device_class_name}"
         return self.name or other
 
@@ -124,7 +124,7 @@ class FlavorSection(Section):
 
 
 class MatchSection(Section):
-    """What a rule applies to; every part that is given must hold."""
+    """The workloads of a rule. Every given part must match."""
 
     kinds: tuple[KindSection, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Sections of the policy file as pydantic reads them: their base, kinds of workloads, and where a tier's pods run.
+"""Sections of the policy file as pydantic reads them: their base, kinds of workloads, and the placement of pods.
 
-What the API server would refuse on a pod is refused here, or every pod of the tier would be refused later.
+Values that the API server would refuse on a pod are refused here, or every pod of the tier would be refused later.
 """
 
 import re
@@ -41,7 +41,7 @@ ON_IS_A_WORD = BeforeValidator(lambda value: "On" if value is True else value)
 
 
 def matching(pattern: str, words: str) -> AfterValidator:
-    """Text of a form that words describe after it, such as `: should be a plural of small letters, such as jobs`."""
+    """Return a check of text by a pattern. `words` follow the text in its error, as in `: should be small letters`."""
 
     def check(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
@@ -93,7 +93,7 @@ class KindSection(Section):
 
 
 class TemplateSection(Section):
-    """Where a pod template lies, such as `spec.workers.*.template`; `*` is each list item or map value.
+    """The path of a pod template, such as `spec.workers.*.template`; `*` is each list item or map value.
 
     `replicas` is the field with its number of pods, one if it is absent. `form` is `spec` if a bare pod spec lies
     there, without metadata.
@@ -145,9 +145,9 @@ class OwnKindSection(KindSection):
         return self
 
     def row(self) -> KindRow:
-        """Return the row of this kind, or that of the table with the fields that are written here in place of its own.
+        """Return the row of this kind, or that of the table with the fields that are written here.
 
-        A type that is written replaces all that the table says of the type.
+        A written type replaces all fields of the table's row about the type.
         """
         entry = self.model_dump(by_alias=True, exclude_defaults=True)
         if self.type or self.usual_type:
@@ -194,7 +194,7 @@ class TolerationSection(Section):
 
 
 class PlacementSection(Section):
-    """Where the pods of a tier run, and for how many seconds at most. What a pod says itself stays.
+    """The placement of a tier's pods, and their longest run time in seconds. A pod's own settings stay.
 
     `Pack` draws a gang together and `Spread` keeps replicas apart, both by the node label `topologyKey`, and as a wish.
     """
@@ -219,14 +219,14 @@ SchedulerName = Annotated[
 
 
 class QueueSection(Section):
-    """A queue of Volcano or of KAI. It has to exist; a pod that such a scheduler places goes into it."""
+    """A queue of Volcano or KAI, for the pods that such a scheduler places. It has to exist."""
 
     system: System
     name: SchedulerName
 
 
 class SchedulingSection(Section):
-    """The scheduler of a tier's pods, and their queue. What a workload names itself stays."""
+    """The scheduler of a tier's pods, and their queue. A workload's own settings stay."""
 
     scheduler_name: SchedulerName | None = None
     queue: QueueSection | None = None

@@ -1,7 +1,7 @@
-"""What the API server refuses of a TenantQuota, told without one: by the CustomResourceDefinition's own schema.
+"""Finds without an API server why it would refuse a TenantQuota, by the CustomResourceDefinition's own schema.
 
-1. The keywords that structural schemas have are read here.
-2. Where they find nothing wrong, the schema's CEL rules run, as they stand there.
+1. The keywords of structural schemas are checked.
+2. If they find no problem, the schema's CEL rules run.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation
 """
@@ -24,7 +24,7 @@ Schema = Mapping[str, Any]
 
 
 def tenant_quota_problems(tree: Tree) -> list[str]:
-    """Every reason to refuse a TenantQuota, with the field's path; its status is not looked at."""
+    """Return every reason to refuse a TenantQuota, with the field's path. Its status is not checked."""
     if tree["apiVersion"] != API_VERSION:
         return [f'apiVersion: "{tree["apiVersion"]}" is not served; write {API_VERSION}']
     of_metadata = data_file(__name__, "metadata.yaml")
@@ -54,17 +54,17 @@ _TYPES: Mapping[str, tuple[type | UnionType, str]] = {
 
 
 def problems(value: object, schema: Schema, path: str = "") -> list[str]:
-    """Return what is wrong, each with its path, its value and what is accepted."""
+    """Return the problems, each with its path, its value and what is accepted."""
     return [*_shape(value, schema, path)] or [*_broken_rules(value, schema, path)]
 
 
-def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: PLR0912 - a chapter for each type
+def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: PLR0912 - a step for each type
     # 1. The type.
     kind, words = _TYPES[_INT_OR_STRING if schema.get(_INT_OR_STRING) else schema["type"]]
     if not isinstance(value, kind) or isinstance(value, bool):
         yield f"{path}: {_quoted(value)} should be {words}"
 
-    # 2. A map: its fields are known, and those that are required are there.
+    # 2. A map: its fields are known, and required fields exist.
     elif isinstance(value, dict):
         known, other = schema.get("properties", {}), schema.get("additionalProperties")
         for name in schema.get("required", ()):
@@ -77,7 +77,7 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
             elif known:
                 yield f"{_below(path, name)}: there is no such field; write one of {', '.join(known)}"
 
-    # 3. A list: its items have the shape of one, and maybe none stands there twice.
+    # 3. A list: its items are valid, and in a set no item is listed twice.
     elif isinstance(value, list):
         yield from _size(len(value), schema, path, "Items", "items")
         for index, each in enumerate(value):
@@ -85,7 +85,7 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
             if schema.get("x-kubernetes-list-type") == "set" and each in value[:index]:
                 yield f"{path}[{index}]: {_quoted(each)} is listed twice"
 
-    # 4. A scalar: its values, its bounds and its form.
+    # 4. A scalar: its values, its limits and its pattern.
     else:
         if value not in schema.get("enum", (value,)):
             yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
@@ -122,7 +122,7 @@ def _broken_rules(value: object, schema: Schema, path: str) -> Iterator[str]:
 
 @cache
 def _check_of(rule: str) -> Callable[[object], bool]:
-    """Return what runs a rule as the API server does, with its library for quantities.
+    """Return the function that runs a rule as the API server does, with its library for quantities.
 
     https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-quantity-library
     """

@@ -1,9 +1,9 @@
-"""Reads YAML texts as the trees that kubectl makes of them, so that a manifest reads here as the API server gets it.
+"""Reads YAML texts as kubectl does, so that a manifest is read here as the API server gets it.
 
 kubectl reads YAML by sigs.k8s.io/yaml and go.yaml.in/yaml/v2, and sends JSON. That is YAML 1.1 with exceptions: `y` and
 `n` are booleans, `0o17` is a number and `1:30` is none, dates stay text, keys become text. The rules here are those of
-resolve.go and decode.go there; tests/unit/config/test_yaml_values.py has what kubectl itself makes of each. Too deep a
-nesting is an error, and so is a key written twice if nobody asks for those.
+resolve.go and decode.go there; tests/unit/config/test_yaml_values.py has kubectl's own results. Too deep a nesting is
+an error, and so is a key that is written twice, unless the caller asks for those.
 """
 
 import base64
@@ -18,7 +18,7 @@ from yaml.reader import ReaderError
 
 try:
     from yaml import CSafeLoader as SafeLoader
-except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
+except ImportError:  # PyYAML was built without libyaml: it is ten times as slow, with the same results
     from yaml import SafeLoader  # type: ignore[assignment]
 
 _CORE = "tag:yaml.org,2002:"
@@ -30,14 +30,14 @@ _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9]
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEAST, _MOST, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 LONGEST = 100
-"""Characters of a whole number; none of 64 bits has more in any base. A longer one is a float, as in Go."""
+"""Characters of a whole number, enough for 64 bits in any base. A longer one is a float, as in Go."""
 _BASES = {"x": 16, "o": 8, "b": 2}
 MOST_MERGED = 100_000
-"""Keys that the merges of a text may copy. Merges of merges multiply them: ten lines could bring a thousand million."""
+"""Keys that the merges of a text may copy. Merges of merges multiply them: ten lines could copy a billion keys."""
 
 
 def tag_of(text: str) -> str:
-    """The tag of a plain scalar, by how it is written."""
+    """Return the tag of a plain scalar, by how it is written."""
     if _BOOL.fullmatch(text):
         return f"{_CORE}bool"
     if _NULL.fullmatch(text):
@@ -50,7 +50,7 @@ def tag_of(text: str) -> str:
 
 
 def number(text: str) -> int | float | None:
-    """The number that a text is, as JSON has it: a whole one without a point. None for a text that is none."""
+    """Return a text as a number of JSON, a whole one as an int; None for a text that is none."""
     plain = text if text.startswith(".") else text.replace("_", "")
     if not text[:1].isascii() or text[:1] not in "+-.0123456789" or not plain.isascii():
         return None
@@ -81,7 +81,7 @@ class KubectlLoader(SafeLoader):
         return f"{_CORE}seq" if kind is yaml.SequenceNode else f"{_CORE}map"
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put what is merged (`<<`) in its place. A key that is written again overrides, wherever it comes from."""
+        """Replace merges (`<<`) by their keys. A later key overrides, wherever it comes from."""
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
             if key.tag != MERGE:
@@ -101,7 +101,7 @@ class KubectlLoader(SafeLoader):
         node.value = pairs
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        """A mapping whose keys are text, as JSON has them."""
+        """Return a mapping whose keys are text, as in JSON."""
         self.flatten_mapping(node)
         found = {}
         for key, value in node.value:
@@ -125,7 +125,7 @@ def _number(text: str) -> int | float:
 
 
 def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
-    """The value of a tag that nobody knows: the tag is overlooked."""
+    """Return the value of an unknown tag, without the tag."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node, deep=True)
     if isinstance(node, yaml.SequenceNode):
@@ -144,11 +144,11 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "binary": lambda text: base64.b64decode(text, validate=False).decode(),
 }
 _FORMS = {"bool": _BOOL, "null": _NULL}
-"""The texts that have a value."""
+"""The texts with a value."""
 
 
 def _of_scalar(tag: str) -> Callable[[KubectlLoader, yaml.Node], Any]:
-    """The constructor of a tag that only a scalar may have."""
+    """Return the constructor of a tag that only a scalar may have."""
 
     def construct(_: KubectlLoader, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):
@@ -172,40 +172,40 @@ KubectlLoader.add_constructor(None, _as_it_is)
 
 try:
     from yaml import CSafeDumper as Dumper
-except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
+except ImportError:  # PyYAML was built without libyaml: it is ten times as slow, with the same results
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
 
 __all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
 
 DEEPEST = 200
-"""Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
+"""Most levels. No Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
 
 NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
-"""What is raised for a text whose tag it does not fit, and for a number that JSON does not have: `.inf`."""
+"""The errors for a text that does not fit its tag, and for a number that JSON does not have, such as `.inf`."""
 
 _KINDS = {"int": "number", "float": "number of JSON", "bool": "boolean"}
 
 
-class NotYaml(Exception):  # noqa: N818 - an answer to whoever wrote the text
-    """A text that can't be read; the sentence says why, and where."""
+class NotYaml(Exception):  # noqa: N818 - an answer to the author of the text
+    """A text that can't be read. The message has the reason and the line."""
 
 
 def trees(text: str) -> list[object]:
-    """The documents of a text, None for an empty one. Raises NotYaml."""
+    """Return the documents of a text, None for an empty one. Raises NotYaml."""
     return [tree for tree, _ in placed_trees(text)]
 
 
 class Twice(NamedTuple):
-    """A key that is written again in one mapping, at a line: the last one counts."""
+    """A key that is written again in one mapping, and its line. The last one counts."""
 
     key: str
     line: int
 
 
 def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[object, yaml.Node]]:
-    """The same, each with the node that it was made of, which knows its lines. Raises NotYaml.
+    """Return the documents, each with its node, which has the lines. Raises NotYaml.
 
-    Keys that are written twice are added to `twice`, where that is given.
+    Keys that are written twice are added to `twice`, if that is given.
     """
     try:
         # Each level takes one of these marks, so that most texts need no second look.
@@ -235,14 +235,14 @@ def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[obje
 
 
 def items_of(node: yaml.Node) -> list[yaml.Node]:
-    """The nodes of the list under `items` of a mapping."""
+    """Return the nodes of the list under `items` of a mapping."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     lists = [value for key, value in pairs if key.value == "items" and isinstance(value, yaml.SequenceNode)]
-    return lists[-1].value if lists else []  # of a key that is written again the last counts
+    return lists[-1].value if lists else []  # if a key is written again, the last one counts
 
 
 class _Loader(KubectlLoader):
-    """Looks for keys written twice before merges (`<<`) write keys of their own into the nodes."""
+    """A loader that looks for keys written twice before merges (`<<`) write their keys into the nodes."""
 
     def __init__(self, text: str, twice: list[Twice] | None = None) -> None:
         super().__init__(text)
@@ -265,7 +265,7 @@ class _Loader(KubectlLoader):
 
 
 def _no_values(node: yaml.Node) -> Iterator[str]:
-    """What is said of the values that PyYAML can't make."""
+    """Yield a sentence for each value that PyYAML can't construct."""
     for each in _nodes(node):
         try:
             if isinstance(each, yaml.ScalarNode):
@@ -276,7 +276,7 @@ def _no_values(node: yaml.Node) -> Iterator[str]:
 
 
 def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
-    """Every node of a document once, however many aliases lead to it."""
+    """Yield every node of a document once, however many aliases lead to it."""
     waiting, met = [node], set()
     while waiting:
         each = waiting.pop()

@@ -1,1 +1,1 @@
-"""What runs beside the reviews: it keeps the status of TenantQuotas up to date."""
+"""The controllers: background tasks that write status, events and objects, most of them on the leader alone."""

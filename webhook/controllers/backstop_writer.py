@@ -1,7 +1,7 @@
-"""Keeps what the API server itself holds tenants to: the ResourceQuotas of a backstop, and the ceilings of tenants.
+"""Writes the limits that the API server itself enforces: the ResourceQuotas of a backstop, and the tenants' ceilings.
 
-A ResourceQuota is ours if it bears our labels and its controller is a TenantQuota; any other is left alone, whatever
-its name is. Where a TenantQuota itself is deleted, Kubernetes' garbage collection removes them as well.
+A ResourceQuota is ours if it has our labels and its controller is a TenantQuota. Any other one is never changed,
+whatever its name is. When a TenantQuota is deleted, Kubernetes' garbage collection removes its ResourceQuotas.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ SELECTOR = ",".join(f"{key}={value}" for key, value in LABELS.items())
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a ResourceQuota lies."""
+    """The namespace and name of a ResourceQuota."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class RenderedFor(msgspec.Struct, frozen=True):
-    """The TenantQuota that a ResourceQuota is rendered for."""
+    """The TenantQuota for which a ResourceQuota is rendered."""
 
     name: str
     uid: str
@@ -67,7 +67,7 @@ def place_of(tree: Tree) -> Place:
 
 
 def rendered_for(tree: Tree) -> RenderedFor | None:
-    """The TenantQuota that controls it; None where it is not ours."""
+    """Return the TenantQuota that controls a ResourceQuota; None if it is not ours."""
     for each in tree["metadata"].get("ownerReferences") or ():
         group = each["apiVersion"].partition("/")[0]
         if each.get("controller") and (group, each["kind"]) == (TENANT_QUOTA.group, TENANT_QUOTA.kind):
@@ -76,7 +76,7 @@ def rendered_for(tree: Tree) -> RenderedFor | None:
 
 
 async def problem_of_writing(client: Client, place: Place, there: Tree | None, wanted: Tree | None) -> str | None:
-    """Bring what is stored into step; without `wanted` delete it. A sentence where it can't be done."""
+    """Update a ResourceQuota, or delete it without `wanted`. Return a sentence if that fails, None if it is done."""
     try:
         if there is None and wanted is not None:
             await client.create(path("v1", "resourcequotas", place.namespace), wanted)
@@ -95,9 +95,9 @@ async def problem_of_writing(client: Client, place: Place, there: Tree | None, w
 
 
 _ENDING = "because it is being terminated"
-"""Ends what the API server says of a namespace that goes away."""
+"""The end of the API server's message about a namespace that is being deleted."""
 _NO_RIGHT = " cannot "
-"""Stands in what it says to whom RBAC does not let: User "…" cannot create resource "resourcequotas"."""
+"""A part of its message when RBAC forbids a write: User "…" cannot create resource "resourcequotas"."""
 
 
 def _sentence(place: Place, error: ApiError, *, is_new: bool) -> str | None:
@@ -111,7 +111,7 @@ def _sentence(place: Place, error: ApiError, *, is_new: bool) -> str | None:
 
 
 def _in_step(there: Tree, wanted: Tree) -> bool:
-    """Whether it is as it should be. The API server writes quantities in its own way: 1000 is stored as 1k."""
+    """Tell whether it is as wanted. Quantities are compared as numbers, because the API server stores 1000 as 1k."""
     specs = [{**spec, "hard": _numbers(spec)} for spec in (wanted["spec"], there.get("spec") or {})]
     return rendered_for(there) == rendered_for(wanted) and specs[0] == specs[1]
 
@@ -131,16 +131,15 @@ REASON = "BackstopNotRendered"
 
 @dataclass(eq=False)
 class Rounds(ABC):
-    """Does something again whenever the cluster changes, not too often, and now and then unasked.
+    """Runs a round after changes in the cluster, and now and then without a change. Run `run` as a task.
 
-    Changes in the cluster wake it by themselves; `wake` it where something else changes. Run `run` as a task.
-    `leading` tells whether this replica is the one that does it.
+    Call `wake` when something outside the cluster changes. `leading` tells whether this replica leads.
     """
 
     interval: ClassVar[float]
-    """Seconds between two rounds at least."""
+    """Least seconds between two rounds."""
     recheck: ClassVar[float]
-    """Seconds after which a round comes unasked."""
+    """Seconds after which a round runs without a change."""
 
     cluster: Watched
     leading: Callable[[], bool]
@@ -153,7 +152,7 @@ class Rounds(ABC):
         self._woken.set()
 
     async def run(self) -> None:
-        """For ever, once everything has been read."""
+        """Run rounds for ever, once everything has been read."""
         await self.cluster.wait_synced()
         while True:
             self._woken.clear()
@@ -170,11 +169,11 @@ class Rounds(ABC):
 
 @dataclass(eq=False)
 class BackstopWriter(Rounds):
-    """Writes the ResourceQuotas. `enforced` tells whether quotas are enforced in a namespace: elsewhere none are."""
+    """Writes the ResourceQuotas, only in namespaces where quotas are `enforced`."""
 
     interval = 1.0
     recheck = 10.0
-    """What is stored is read again then: somebody may have changed it, or a write may work now."""
+    """Somebody may have changed a ResourceQuota, or a write may work now."""
 
     client: Client
     policy: Callable[[], TierPolicy]
@@ -185,7 +184,7 @@ class BackstopWriter(Rounds):
     _failing: set[tuple[RenderedFor | None, str]] = field(default_factory=set)
 
     async def _round(self) -> None:
-        """While what is wanted stays, nothing is asked for but every now and then."""
+        """Update all ResourceQuotas, without a request if the wanted ones are unchanged and the last look is recent."""
         if not self.leading():
             return
         wanted = dict(self._wanted())
@@ -221,7 +220,7 @@ class BackstopWriter(Rounds):
                     yield place, manifest(place, owner, spec)
 
     async def _rendered(self) -> dict[Place, Tree]:
-        """Ours as they are stored; but those of a TenantQuota that can't be read stay as they are."""
+        """Return our stored ResourceQuotas, without those of broken TenantQuotas, which must stay unchanged."""
         broken = {each.name for each in self.cluster.tenant_quotas() if each.tenant is None}
         found: dict[Place, Tree] = {}
         pages = self.client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
@@ -241,25 +240,22 @@ class BackstopWriter(Rounds):
         for owner, sentence in self._failing:
             if (owner, sentence) not in before:
                 log.warning("backstop not rendered", {"tenant": owner.name if owner else "", "error": sentence})
-            if owner is not None:  # told again and again: an event that nobody renews is gone after an hour
+            if owner is not None:  # repeated in each round, because an event expires after an hour
                 about = Regarding.tenant_quota(owner.name, owner.uid)
                 self.events.add(about, REASON, sentence)
 
 
 CEILINGS_STALE = 30.0
-"""Seconds after which they are written again: somebody may have changed them."""
+"""Seconds after which ceilings are written again, because somebody may have changed them."""
 
 
 @dataclass(eq=False)
 class CeilingsWriter(Rounds):
-    """Writes the ceilings of tenants into the ConfigMap of a ValidatingAdmissionPolicy, which is there already.
-
-    `place` is its path.
-    """
+    """Writes the ceilings of tenants into the existing ConfigMap of a ValidatingAdmissionPolicy, at path `place`."""
 
     interval = 0.2
     recheck = 1.0
-    """This replica may lead then, or a write may work."""
+    """This replica may lead by then, or a write may work."""
 
     client: Client
     policy: Callable[[], TierPolicy]

@@ -1,7 +1,7 @@
-"""What the claims of pods that exist ask for, and which pods have to be read again because of them.
+"""Reads the devices that existing pods ask for by claims, and finds pods to read again because their claims changed.
 
-The claims themselves say what they ask for, and before they are made their templates. A template may be swapped between
-a pod's admission and the making of its claim, and a claim deleted and made anew.
+A claim itself says what it asks for, and before it is created its template does. Somebody may replace the template
+between a pod's admission and the creation of its claim, or delete a claim and create it again.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from webhook.sentences.sentence import sentence
 
 
 class SeenClaim(msgspec.Struct, frozen=True):
-    """A ResourceClaim by its namespace/name, and what it asks for; no pod's name of it is in there."""
+    """A ResourceClaim by its namespace/name, and its devices, without the names that pods give them."""
 
     key: str
     devices: tuple[Devices, ...]
 
 
 class ClaimInformer(Reflectors):
-    """Watches all ResourceClaims. `changed` gets the namespace/name of one that asks for something else than before.
+    """Watches all ResourceClaims. `changed` gets the namespace/name of a claim with other devices than before.
 
-    The end of a claim is no change: its pods still hold what they held.
+    The end of a claim is no change, because its pods still use its devices.
     """
 
     def __init__(self, client: Client, api_version: str, changed: Callable[[str], None]) -> None:
@@ -51,7 +51,7 @@ class ClaimInformer(Reflectors):
         super().__init__(Reflector(client, source, self._projected, self._update, self._replace))
 
     def devices(self, key: str) -> tuple[Devices, ...] | None:
-        """Return what the claim of a namespace/name asks for; None where the watch knows none."""
+        """Return the devices of the claim with this namespace/name; None if the watch knows no such claim."""
         uid = self._uids.get(key)
         return self._claims[uid].devices if uid is not None else None
 
@@ -88,19 +88,19 @@ class _Claim(View, frozen=True):
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Before pods are read again: a claim and its pods often change together."""
+"""Seconds before pods are read again, because a claim and its pods often change together."""
 LISTED_SECONDS = 10.0
-"""How long the first list of claims is waited for."""
+"""Seconds to wait for the first list of claims."""
 AGAIN_SECONDS = 2.0
-"""After this a pod of which a claim could not be read is read again."""
+"""Seconds after which a pod with an unreadable claim is read again."""
 
 
 @dataclass(eq=False)
 class ClaimedDevices:
-    """Reads pods' claims, and remembers what they asked for last: that stands while one can't be read.
+    """Reads pods' claims, and remembers their devices for the time that one can't be read.
 
-    `watched` is None where the cluster has no ResourceClaims. `counts` tells whether devices are GPUs: a pod may name a
-    hundred claims with hundreds of others in each, which nothing bounds.
+    `watched` is None if the cluster has no ResourceClaims. `counts` tells whether devices are GPUs. Others are not
+    remembered, because a pod may name a hundred claims with hundreds of them in each.
     """
 
     lookups: Lookups
@@ -109,7 +109,7 @@ class ClaimedDevices:
     _known: dict[str, dict[str, tuple[Devices, ...]]] = field(default_factory=dict)
 
     async def of(self, seen: SeenPod) -> Claimed:
-        """What the claims of a pod ask for."""
+        """Return the devices that the claims of a pod ask for."""
         known = self._known.setdefault(seen.metadata.uid, {})
         claims: dict[str, tuple[Devices, ...]] = {}
         unread: list[Unreadable] = []
@@ -122,14 +122,14 @@ class ClaimedDevices:
                 log.warning("claims not counted", {"pod": seen.metadata.name, "reason": str(problem)})
                 unread += [problem] if claim.name not in known and claim.name not in noted else []
             if key:
-                # as the claim says it, without what the pod calls it
+                # without the names that the pod gives them
                 claims[key] = tuple(replace(each, entry="", claim="") for each in known.get(claim.name, ()))
         devices = tuple(each for found in known.values() for each in found)
         passing = any(not isinstance(problem, Missing) for problem in unread)
         return Claimed(devices, claims, unread=bool(unread), passing=passing)
 
     def is_current(self, claimed: Claimed) -> bool:
-        """Whether the watch says the same of the claims now."""
+        """Tell whether the watch shows the same claims now."""
         now = {key: self.watched.devices(key) if self.watched else None for key in claimed.claims}
         counted = {key: None if found is None else self._counted(found) for key, found in now.items()}
         return all(counted[key] in (None, read) for key, read in claimed.claims.items())
@@ -141,7 +141,7 @@ class ClaimedDevices:
         self._known.pop(uid, None)
 
     async def _read(self, seen: SeenPod, claim: PodClaim, key: str) -> tuple[Devices, ...]:
-        """What was made of a template is the pod's own; of a claim that the pod names other pods may have a part."""
+        """Read one claim. A claim from a template is the pod's own; other pods may share one that the pod names."""
         namespace = seen.metadata.namespace
         if not key:
             return self._counted(await self.lookups.fresh().devices(namespace, claim))
@@ -157,14 +157,14 @@ class ClaimedDevices:
 
 
 def _key(seen: SeenPod, claim: PodClaim) -> str:
-    """The ResourceClaim as namespace/name; "" where none has been made of the template yet."""
+    """Return the ResourceClaim as namespace/name; "" if none has been created from the template yet."""
     name = claim.resource_claim_name or seen.made.get(claim.name)
     return f"{seen.metadata.namespace}/{name}" if name else ""
 
 
 @dataclass(eq=False)
 class Claimants:
-    """Pods by the claims that they name. A pod without claims is not kept."""
+    """Pods by the claims that they name, without pods that have no claims."""
 
     _pods: dict[str, ObservedPod] = field(default_factory=dict)
     _by_claim: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -180,7 +180,7 @@ class Claimants:
         return [f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"] if count else []
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
-        """A pod is as found; None: it is gone."""
+        """Note a pod as found; None if it is gone."""
         before = self._pods.pop(uid, None)
         for claim in before.claimed.claims if before else ():
             self._by_claim[claim].discard(uid)
@@ -198,17 +198,17 @@ class Claimants:
             self.pod_changed(uid, each)
 
     def claim_changed(self, claim: str) -> None:
-        """A ResourceClaim was made, or asks for something else."""
+        """Note that a ResourceClaim was created or changed."""
         for uid in self._by_claim.get(claim, ()):
             self.read_again(uid)
 
     def read_again(self, uid: str) -> None:
-        """What is known of that pod is not up to date."""
+        """Note that a pod has to be read again."""
         self._due.add(uid)
         self._woken.set()
 
     async def due(self) -> dict[str, ObservedPod]:
-        """The pods that have to be read again, by uid, after a while."""
+        """Return the pods that have to be read again, by uid, after a while."""
         try:
             await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
@@ -227,9 +227,9 @@ class Claimants:
 
 @asynccontextmanager
 async def claims_followed(client: Client, changed: Callable[[str], None]) -> AsyncIterator[ClaimInformer | None]:
-    """All ResourceClaims, followed; None where the cluster has none. Raises ApiError.
+    """Follow all ResourceClaims; None if the cluster does not serve them. Raises ApiError.
 
-    While they can't be listed each is looked up for its pods, so nobody waits for them long.
+    If they can't be listed soon, go on, because each claim is then looked up for its pods.
     """
     version = await served_version(client, GROUP, "resourceclaims")
     if version is None:

@@ -39,7 +39,7 @@ from webhook.policy.preemption.reservation import (
     with_victims,
 )
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.sentences.sentence import sentence, told
+from webhook.sentences.sentence import problem_text, sentence
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class DevicePreemption:
         try:
             await self._round(view)
         except (ApiError, Refused) as error:
-            self._failed(told(error))
+            self._failed(problem_text(error))
 
     def _failed(self, problem: str) -> None:
         """Say it once: without a right it stays so."""
@@ -200,16 +200,16 @@ class DevicePreemption:
                 if await nodes.write(with_victims(reservation, victims, state)):
                     for victim in victims:
                         await self._evict(victim, reservation)
-            case Keep(kept):
-                await nodes.write(kept)
+            case Keep(changed):
+                await nodes.write(changed)
             case End(outcome, why):
-                in_vain = outcome is ReservationEnd.IN_VAIN
-                await nodes.end(reservation, failed_at=state.now if in_vain else None)
+                failed = outcome is ReservationEnd.FAILED
+                await nodes.end(reservation, failed_at=state.now if failed else None)
                 self.ended(reservation.tier, outcome)
                 reason = sentence(why) if why else ""
                 log.info("reservation ended", {"pod": reservation.name, "outcome": outcome, "why": reason})
-                if outcome in _TOLD:
-                    said = sentence(Phrase(_TOLD[outcome], nodes=reservation.nodes))
+                if outcome in _PHRASES:
+                    said = sentence(Phrase(_PHRASES[outcome], nodes=reservation.nodes))
                     for pod in (state.pods[uid] for uid in reservation.pods if uid in state.pods):
                         self.events.add(_regarding(pod), "NodesReleased", said)
 
@@ -245,8 +245,8 @@ class DevicePreemption:
         )
 
 
-_TOLD: Mapping[ReservationEnd, str] = {
-    ReservationEnd.IN_VAIN: "evicted-in-vain",
+_PHRASES: Mapping[ReservationEnd, str] = {
+    ReservationEnd.FAILED: "preemption-failed",
     ReservationEnd.STUCK: "victim-never-ends",
     ReservationEnd.TAKEN: "devices-taken",
 }

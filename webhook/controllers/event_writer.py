@@ -1,8 +1,7 @@
-"""Writes events beside the reviews, bounded in number: each at most every ten seconds, and all at ten a second.
+"""Writes events in the background, each at most every ten seconds, and all together at most ten a second.
 
-What happens again counts in one Event for each object, reason and related object. It is of core/v1, as the Job
-controller's FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay the
-first ones.
+Repetitions count in one Event for each object, reason and related object. Events are of core/v1, like FailedCreate of
+the Job controller. In events.k8s.io/v1 the text can't change later, so the numbers of a refusal would go stale.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
 LONGEST_NAME = 200
 CALM = ("NodesReserved", "PolicyTaken", "Preempted", "Queued", "Admitted")
-"""Reasons of what went well, or will; all others warn."""
+"""Reasons of type Normal. All others are of type Warning."""
 
 
 class Regarding(msgspec.Struct, frozen=True):
-    """The object that an event is about; `namespace` is "" where it has none."""
+    """The object of an event. `namespace` is "" if it has none."""
 
     api_version: str
     kind: str
@@ -42,13 +41,13 @@ class Regarding(msgspec.Struct, frozen=True):
 
     @property
     def reference(self) -> Tree:
-        """As an Event refers to it."""
+        """The object as an Event refers to it."""
         named = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
         return named | ({"namespace": self.namespace} if self.namespace else {})
 
     @classmethod
     def of(cls, found: OwnerReference, namespace: str) -> Self:
-        """An object of a namespace, as a reference names it."""
+        """Return the object in a namespace to which an owner reference refers."""
         return cls(found.api_version, found.kind, found.name, found.uid, namespace)
 
     @classmethod
@@ -61,7 +60,7 @@ class Regarding(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """How an event was stored last."""
+    """The version and count of an event as it was stored last."""
 
     version: str
     count: int
@@ -69,7 +68,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class EventSeries:
-    """What is told of one object for one reason. `pending` times are not written yet, and are not before `due`."""
+    """The events of one object for one reason. `pending` of them are not written yet, and wait until `due`."""
 
     regarding: Regarding
     reason: str
@@ -80,27 +79,26 @@ class EventSeries:
     stored: Stored | None = None
 
     def add(self, message: str) -> None:
-        """It happened once more; the latest message is the one that is shown."""
+        """Count one more. The latest message is the one that is shown."""
         self.message = message[:LONGEST_MESSAGE]
         self.pending += 1
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from other series."""
         return self.regarding.uid, self.reason, self.related.uid if self.related else ""
 
     @property
     def home(self) -> str:
-        """The list that it is created in. kubectl looks in `default` for events about objects without a namespace."""
+        """The list in which it is created: `default` for objects without a namespace, because kubectl looks there."""
         return path("v1", "events", self._namespace)
 
     @property
     def place(self) -> str:
-        """Where it lies: the same from every replica and after a restart, so that all count in one event."""
+        """The path of the event, the same for every replica and after a restart, so that all count in one event."""
         return path("v1", "events", self._namespace, self._name)
 
     def created(self, new: int, now: str) -> Tree:
-        """The event as it is written first, after so many times."""
+        """Return the event to create, with this count."""
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -118,7 +116,7 @@ class EventSeries:
         }
 
     def raised(self, before: Stored, new: int, now: str) -> Tree:
-        """The merge patch that counts so many times more; it conflicts if somebody has written since `before`."""
+        """Return the merge patch that adds to the count; it conflicts if somebody has written since `before`."""
         said = {"message": self.message, "count": before.count + new, "lastTimestamp": now}
         return {"metadata": {"resourceVersion": before.version}, **said}
 
@@ -128,32 +126,32 @@ class EventSeries:
 
     @property
     def _name(self) -> str:
-        told_apart = hashlib.sha256(" ".join(self.key).rstrip().encode()).hexdigest()[:16]
-        return f"{self.regarding.name[:LONGEST_NAME].rstrip('-.')}.{told_apart}"
+        digest = hashlib.sha256(" ".join(self.key).rstrip().encode()).hexdigest()[:16]
+        return f"{self.regarding.name[:LONGEST_NAME].rstrip('-.')}.{digest}"
 
 
 def stored(event: Tree) -> Stored:
-    """What the API server answered."""
+    """Return the version and count in an answer of the API server."""
     return Stored(event["metadata"]["resourceVersion"], event.get("count") or 0)
 
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 10.0
-"""Seconds between two writes of one event at least; what comes between is counted."""
+"""Least seconds between two writes of one event. Repetitions meanwhile are counted."""
 PAUSE = 0.1
-"""Seconds between any two writes, of which one is under way at a time."""
+"""Seconds between any two writes. Only one is under way at a time."""
 LONGEST_WAIT = 60.0
-"""Seconds for which somebody waits for a write: longer than it takes while the API server answers."""
+"""Most seconds to wait for a write, longer than it takes while the API server answers."""
 MOST_SERIES = 1024
-"""Events that are counted at a time; the one that was told of longest ago goes first."""
+"""Most events that are counted at a time. The one that was added longest ago goes first."""
 
 
 @dataclass(eq=False)
 class EventWriter:
-    """`add` what happened, which never waits; run `run` as a task and cancel it.
+    """Writes events that `add` collects without waiting. Run `run` as a task and cancel it.
 
-    An event may be lost, or be counted once too often where an answer was.
+    An event may be lost. It may be counted twice if the answer to a write is lost.
     """
 
     api: Client
@@ -165,7 +163,7 @@ class EventWriter:
     _wrote: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def add(self, regarding: Regarding, reason: str, message: str, related: Regarding | None = None) -> None:
-        """Tell of an object that it happened; `related` is the other object that it happened to or came from."""
+        """Add an event on an object. `related` is another object that caused it or that it affects."""
         found = EventSeries(regarding, reason, related=related)
         series = self._series.setdefault(found.key, found)
         series.add(message)
@@ -175,7 +173,7 @@ class EventWriter:
         self._woken.set()
 
     async def written(self, regarding: Regarding, reason: str, related: Regarding | None = None) -> None:
-        """Wait until all that was added of it is stored, or was refused; not for ever."""
+        """Wait until the added events of an object and reason are stored or refused, or until LONGEST_WAIT."""
         key = EventSeries(regarding, reason, related=related).key
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), self._wrote:
@@ -193,7 +191,7 @@ class EventWriter:
             await asyncio.sleep(self.pause)
 
     async def write_next(self) -> None:
-        """Write the event that has been due longest, if one is: for a process that ends before it could `run`."""
+        """Write the event that has been due longest, if any. A process that ends before it could `run` calls it too."""
         waiting = [each for each in self._series.values() if each.pending]
         if not waiting:
             self._woken.clear()
@@ -204,7 +202,7 @@ class EventWriter:
             await self._write(series)
 
     async def _write(self, series: EventSeries) -> None:
-        """Keep for later what could not be brought to the API server; give up what it refused."""
+        """Write a series. Try again later if the API server can't be reached; give up if it refuses."""
         new, now = series.pending, datetime.now(UTC).strftime(RFC_3339)
         try:
             try:
@@ -226,6 +224,6 @@ class EventWriter:
         if before is not None:
             try:
                 return stored(await self.api.patch(series.place, series.raised(before, new, now)))
-            except NotFound:  # events are kept for an hour
+            except NotFound:  # events expire after an hour
                 pass
         return stored(await self.api.create(series.home, series.created(new, now)))

@@ -1,7 +1,7 @@
-"""Reads an event Preempted of the scheduler, and what became of its victim: its end, its save, and what is lost.
+"""Reads a Preempted event of the scheduler, and finds out whether its victim saved, and how much work it lost.
 
-Anybody may write such events in a namespace of theirs, as long ones as are stored: no more of one is taken than the
-scheduler would write. The victim's hooks are asked for their last words, and the kubelet for its event.
+Any user may write such events in their own namespaces, so an event is read only if the scheduler could have written it.
+The outcome of a save comes from the termination messages of the victim's containers and from events of the kubelet.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
 log = logging.getLogger(__name__)
 
 SETTLED = "gpu-tiers.dev/settled"
-"""The annotation of an event that somebody tells of, or that is nobody's concern."""
-TOLD_NOW, SETTLED_BY_NOW = "telling", "true"
-"""What it says: a leader has begun to tell of it, and nobody has to any more."""
+"""The annotation of an event that a leader reports, or that needs no report."""
+REPORTING, SETTLED_BY_NOW = "telling", "true"
+"""The values of the annotation: a leader has begun to report it, and no leader has to report it any more."""
 _NAME, _UID = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"), re.compile(r"[0-9a-zA-Z-]{1,63}")
 _SAID = re.compile(r"Preempted by (?:pod (?P<uid>\S{1,63})|.{1,600}) on node (?P<node>[a-z0-9.-]{1,253})")
 
 
 class Victim(View, frozen=True):
-    """The pod that it is about, as the event has it."""
+    """The evicted pod, as the event names it."""
 
     kind: str = ""
     namespace: str = ""
@@ -70,7 +70,7 @@ class _Event(View, frozen=True):
 
 
 class Preempted(NamedTuple):
-    """What an event says. `by` is the uid of the pod that takes the victim's place, "" where that is none.
+    """The content of an event. `by` is the uid of the preemptor, "" if that is no pod.
 
     `time` is when it happened, in RFC 3339.
     """
@@ -85,12 +85,12 @@ class Preempted(NamedTuple):
 
 
 def is_settled(event: Tree) -> bool:
-    """Tell whether nobody has to tell of a preemption any more."""
+    """Tell whether a preemption needs no report any more."""
     return view(event, _Event).is_settled
 
 
 async def preempted(raw: msgspec.Raw) -> Preempted | None:
-    """What an event says; None where the scheduler would not write that."""
+    """Return the content of an event; None if the scheduler would not write it."""
     found = read(raw, _Event)
     where, victim, said = found.metadata, found.involved_object, _SAID.fullmatch(found.message)
     named = _NAME.fullmatch(victim.name) and _UID.fullmatch(victim.uid) and victim.namespace == where.namespace
@@ -107,20 +107,20 @@ LATE_EVENTS = (1, 2)
 
 
 def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
-    """The containers of an evicted pod that hold GPUs; all of them where none does."""
+    """Return the containers of an evicted pod that use GPUs; all of them if none does."""
     containers = pod.spec.containers
     return [containers[each] for each in gpu_holders(pod, (), policy)] or [*containers]
 
 
 async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolicy) -> Outcome:
-    """Whether an evicted pod saved: its containers that hold GPUs; all of them where none does. Raises ApiError."""
+    """Tell whether the containers of an evicted pod saved. Raises ApiError."""
     holders, failed = _holders(pod, policy), False
     hooks = {each.name: each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop}
     readable = {each.name for each in holders if each.termination_message_path == TERMINATION_LOG}
     telling = {name for name, hook in hooks.items() if tells(hook)} & readable
     where = path("v1", "events", pod.metadata.namespace)
     about = {"fieldSelector": f"reason=FailedPreStopHook,involvedObject.uid={pod.metadata.uid}"}
-    # Of a hook that it cut off the kubelet says so once the container is dead: maybe later.
+    # The kubelet reports a hook that it cut off once the container is dead, which may be later.
     killed = any(each.exit_code == KILLED for each in end.containers.values())
     for wait in (0, *(LATE_EVENTS if killed else ())) if hooks else ():
         await asyncio.sleep(wait)
@@ -133,37 +133,37 @@ async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolic
 T = TypeVar("T")
 
 READ_AT_ONCE = 10
-"""Victims that are read at a time: at once after their eviction, as long as they are there."""
+"""Victims that are read at a time, right after their eviction, while they exist."""
 RECENT = 600.0
-"""Seconds for which a preemption is told of, where nobody led: longer than autoscalers let a pod save."""
+"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
 LATE = 10.0
 """Seconds after which a victim may have ended before we looked."""
 LOOK = 1.0
-"""Seconds between two tries to ask the API server, and between two looks at whether this process leads."""
+"""Seconds between two requests to the API server, and between two checks whether this process leads."""
 BEHIND = 5
-"""Seconds for which the watch of pods may be behind that of events at most."""
+"""Most seconds for which the watch of pods may lag behind the watch of events."""
 UNDER_WAY = 200
-"""Victims whose end is waited for at a time; a watch each. Of those beyond it may be gone before it is their turn."""
+"""Victims whose end is watched at a time, each by its own watch. Others wait, and may be gone by then."""
 NOT_SEEN = Outcome("unknown")
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
+    """The end of a victim, as far as it was seen. `of` is its controller, or itself. `gone`: it ended before we looked.
 
-    `told` lacks the preemptor still, and is None where nothing is known of the victim, or it is nobody's concern.
+    `preemption` has no preemptor yet. It is None if nothing is known of the victim, or if it needs no report.
     """
 
     of: OwnerReference
-    told: Preemption | None = None
+    preemption: Preemption | None = None
     gone: bool = False
 
 
 @dataclass(eq=False)
 class EvictedPods:
-    """`tenant_name` tells whose a namespace is, `policy` gives the active one.
+    """Follows evicted pods to their end. `tenant_name` returns the tenant of a namespace, `policy` the active policy.
 
-    `last_used` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
-    `last_save` tells by uid when a pod has saved last, where that was reported.
+    `last_used` returns the GPUs that a pod uses or has used, by its uid; None for a pod without GPUs. `last_save`
+    returns the last save that a pod has reported, by its uid.
     """
 
     client: Client
@@ -172,65 +172,65 @@ class EvictedPods:
     last_used: Callable[[str], Holding | None]
     last_save: Callable[[str], LastSave | None]
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
-    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UNDER_WAY))
+    _watching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UNDER_WAY))
 
     async def follow(self, event: Preempted) -> Followed:
         """Wait for the victim's end.
 
-        Anybody may write such an event in a namespace of theirs, so a pod that is there must say itself that the
-        scheduler has evicted it, which nobody else can write. A pod without a tier and GPUs is nobody's concern.
+        Any user may write such an event in their own namespace, so an existing pod must have the scheduler's condition,
+        which no user can write. A pod without a tier and GPUs needs no report.
         """
         who, late = event.victim, (seconds_since(event.time) or 0.0) > LATE
         itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
         seen = await self._read(who)
         victim = self._shown(seen) if seen and seen.preempted else None
         if seen is None:  # what is known now may be forgotten when this process leads again
-            return Followed(itself, self._told_of_gone(event, maybe=False), gone=True)
+            return Followed(itself, self._preemption_of_gone(event, maybe=False), gone=True)
         if victim is None or not _concerns_us(victim):
             return Followed(itself)
-        async with self._turns:
+        async with self._watching:
             end = await end_of(self.client, who.namespace, who.name, who.uid)
         seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
         outcome = await persistently(lambda: victim_outcome(self.client, seen, end, self.policy()))
         lost = self._lost(event, seen, end, outcome)
-        told = preemption_of(event.time, event.node, victim, None, outcome, seconds, lost)
-        return Followed(seen.metadata.controller or itself, told)
+        found = preemption_of(event.time, event.node, victim, None, outcome, seconds, lost)
+        return Followed(seen.metadata.controller or itself, found)
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
-        """By what its containers told at their end, else by what it reported, else since its start."""
+        """Return the work lost since the save in a termination message, or a reported save, or the pod's start."""
         policy, evicted_at = self.policy(), unix_seconds(event.time)
         if not has_work_to_lose(seen, policy):
             return None
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self.last_save(event.victim.uid)
         ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
         ended = max([*ends, *([evicted_at] if evicted_at else [])], default=None)  # clocks of machines differ
-        held = self.last_used(event.victim.uid)  # with what it holds by claims
-        gpus = held.charge.gpus if held else demand_of(seen, (), policy)
+        holding = self.last_used(event.victim.uid)  # with its GPUs by claims
+        gpus = holding.charge.gpus if holding else demand_of(seen, (), policy)
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
 
     async def until_known(self, event: Preempted) -> None:
-        """Wait until the pod that took the victim's place is known; one that holds no GPUs never is."""
+        """Wait a while until the preemptor is known. A preemptor without GPUs never is."""
         for _ in range(BEHIND):
             if not event.by or self.last_used(event.by):
                 return
             await asyncio.sleep(LOOK)
 
     def preemption(self, event: Preempted, ended: Followed, *, led: bool) -> Preemption | None:
-        """What is told. Of a victim that was gone before we looked no more is known than what it held.
+        """Return the preemption to report; None if it needs no report.
 
-        Where this process has not `led` since then, and so does not know even that, it is taken for ours if a pod that
-        holds GPUs took its place.
+        Of a victim that was gone before we looked only its GPUs are known. If this process has not `led` since then, it
+        does not know even those. Then the victim counts as ours if its preemptor uses GPUs.
         """
         preemptor = self._known(event.by)
-        told = ended.told
-        if told is None and ended.gone:
-            told = self._told_of_gone(event, maybe=not led and preemptor is not None)
-        return replace(told, preemptor=preemptor) if told else None
+        found = ended.preemption
+        if found is None and ended.gone:
+            found = self._preemption_of_gone(event, maybe=not led and preemptor is not None)
+        return replace(found, preemptor=preemptor) if found else None
 
-    def _told_of_gone(self, event: Preempted, *, maybe: bool) -> Preemption | None:
-        """What is known of a victim, if it was of that name: an event may bear the uid of anybody's pod.
+    def _preemption_of_gone(self, event: Preempted, *, maybe: bool) -> Preemption | None:
+        """Return what is known of a victim. Its name must match, because an event may name the uid of another pod.
 
-        `maybe`: it may have been ours though nothing is known of it.
+        `maybe`: it may have been ours although nothing is known of it.
         """
         who, found = event.victim, self._known(event.victim.uid)
         victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
@@ -239,13 +239,13 @@ class EvictedPods:
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        held, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
-        if held is not None and evicted_at is not None:
-            lost = work_since(held.charge.gpus, evicted_at, self.last_save(who.uid), None)
+        holding, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
+        if holding is not None and evicted_at is not None:
+            lost = work_since(holding.charge.gpus, evicted_at, self.last_save(who.uid), None)
         return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
-        """The pod, if it still exists."""
+        """Return the pod if it still exists."""
 
         async def ask() -> SeenPod | None:
             async with self._reading:
@@ -282,8 +282,9 @@ class EvictedPods:
 
 
 async def persistently(ask: Callable[[], Awaitable[T]]) -> T:
-    """What comes of a question: an API server that begins anew does not answer, or knows nobody's rights at first, and
-    that is when leaders change. Raises NotFound, and ApiError where it is too late to tell.
+    """Repeat a request until it is answered, because leaders change when an API server restarts.
+
+    Such a server does not answer at first, or does not know any rights yet. Raises NotFound, and ApiError after RECENT.
     """
     until = time.monotonic() + RECENT
     while True:
@@ -302,6 +303,6 @@ def _concerns_us(victim: PodShown) -> bool:
 
 
 def seconds_since(time: str) -> float | None:
-    """From then till now; None where that is no time. Another machine's clock may be ahead of ours."""
+    """Return the seconds since a time, at least 0 because clocks differ; None if it is no time."""
     began = unix_seconds(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)

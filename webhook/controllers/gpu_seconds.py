@@ -1,9 +1,8 @@
-"""Counts GPU-seconds for chargeback: what the pods on nodes hold, times how long they held it.
+"""Counts GPU-seconds for chargeback: the GPUs of pods on nodes, times the seconds for which they use them.
 
-Also the GPUs of each tenant whose pods have no node yet: they use quota, and nothing runs on them. A pod counts from
-the second look at which it has none, so that pods which are being bound change nothing. The number stands in the
-TenantQuota's status beside the account: no decision reads it, and it costs one write for each look after which it is
-another.
+It also counts the GPUs of pods without a node, by tenant, because they use quota and nothing runs on them. A pod counts
+from the second look at which it has no node, so that pods which are being bound don't count. The number is in the
+TenantQuota's status. No decision reads it, and it is written after each look at which it has changed.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from webhook.policy.values.tenants import QuotaRow
 from webhook.report.gpus_now import OnNode
 
 INTERVAL = 10.0
-"""Seconds between two looks. A pod that begins or ends in between is right to half of that on average."""
+"""Seconds between two looks. A pod that begins or ends in between is wrong by half of that on average."""
 
 Series = tuple[str, str, str]
 """Tenant, tier and flavor."""
@@ -31,10 +30,10 @@ Series = tuple[str, str, str]
 
 @dataclass(eq=False)
 class GpuSeconds:
-    """`running` tells what the pods on nodes hold: nothing where this replica does not lead, so that one counts.
+    """Adds up GPU-seconds. `running` returns the pods on nodes; none if this replica does not lead, so that one counts.
 
-    `add` adds GPU-seconds to a series, `forget` ends those of all counters about other tenants than these, and `told`
-    is told what is held at each look.
+    `add` adds GPU-seconds to a series, `forget` ends the series of all tenants but these, and `report` gets the GPUs in
+    use at each look.
     """
 
     add: Callable[[float, Series], None]
@@ -42,7 +41,7 @@ class GpuSeconds:
     running: Callable[[], Iterable[tuple[str, Holding]]]
     tenants: Watched
     clock: Callable[[], float] = time.monotonic
-    told: Callable[[Mapping[Series, float]], None] = lambda _: None
+    report: Callable[[Mapping[Series, float]], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self._counted = self.clock()
@@ -53,26 +52,26 @@ class GpuSeconds:
             self.count()
 
     def count(self) -> None:
-        """Add the time since the last look. Of a process that stood still another may have counted that time.
+        """Add the time since the last look, and end the series of tenants that are gone.
 
-        Then the series of all counters end that are about tenants which are no more.
+        If this process stood still, another leader may have counted that time, so it adds at most two intervals.
         """
         now = self.clock()
         seconds, self._counted = min(now - self._counted, 2 * INTERVAL), now
-        held: defaultdict[Series, float] = defaultdict(float)
+        used: defaultdict[Series, float] = defaultdict(float)
         for _, holding, gpus in counted_once(self.running()):
             tenant = self.tenants.tenant_name(holding.namespace) or ""
-            held[tenant, holding.charge.tier or "", holding.charge.flavor or ""] += float(gpus)
-        for series, gpu_count in held.items():
+            used[tenant, holding.charge.tier or "", holding.charge.flavor or ""] += float(gpus)
+        for series, gpu_count in used.items():
             self.add(gpu_count * seconds, series)
-        self.told(held)
+        self.report(used)
         self.forget({each.name for each in self.tenants.tenants()})
 
 
 def counted_once(
     running: Iterable[tuple[str, Holding]], claims: set[tuple[str, str]] | None = None
 ) -> Iterator[OnNode]:
-    """With the GPUs of each, those of a claim that pods share only at the first; `claims` has those that were met."""
+    """Yield each pod with its GPUs. GPUs of a shared claim count for its first pod only; `claims` are those seen."""
     claims = set() if claims is None else claims
     for node, holding in running:
         shared = holding.charge.shared
@@ -82,12 +81,12 @@ def counted_once(
 
 
 LOOK = 10.0
-"""Seconds between two looks: what is shown is one to two of them old."""
+"""Seconds between two looks. The shown number is one to two of them old."""
 NOTHING = Decimal(0)
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """The pods of a tenant that have no node, their GPUs, and what they use of each row."""
+    """The pods of a tenant that have no node, their GPUs, and their GPUs on each row."""
 
     pods: int = 0
     gpus: Decimal = NOTHING
@@ -99,10 +98,10 @@ NONE = Pending()
 
 @dataclass(eq=False)
 class PendingGpus:
-    """Run `run` as a task. `unplaced` tells the pods that hold GPUs and have no node, `running` those on nodes.
+    """Counts the GPUs of pods without a node. Run `run` as a task.
 
-    `knows`: whether this replica leads and has seen all pods. `changed` is called with each tenant whose number is
-    another.
+    `unplaced` returns the GPU pods without a node, and `running` those on nodes. `knows`: whether this replica leads
+    and has seen all pods. `changed` is called with each tenant of which the number has changed.
     """
 
     unplaced: Callable[[], Iterable[tuple[str, Holding]]]
@@ -114,7 +113,7 @@ class PendingGpus:
     _shown: dict[str, Pending] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """A new term: nothing is known of any pod yet."""
+        """Begin a new term, in which no pod is known yet."""
         self._before, self._shown = None, {}
 
     async def run(self) -> None:
@@ -123,7 +122,7 @@ class PendingGpus:
             self.look()
 
     def look(self) -> None:
-        """Count those that had no node at the last look either."""
+        """Count the pods without a node, now and at the last look."""
         if not self.knows():
             self.begin()
             return
@@ -139,7 +138,7 @@ class PendingGpus:
                 self.changed(tenant.name)
 
     def status(self, tenant: str, before: Status) -> Status:
-        """What its status says of them. Nothing while that is not known, and of tenants that never had any."""
+        """Return the status field of pending pods; {} while it is not known, and for tenants that never had any."""
         pending = self._shown.get(tenant)
         if pending is None or not (pending.pods or "pending" in before):
             return {}
@@ -147,13 +146,13 @@ class PendingGpus:
         return {"pending": {"pods": pending.pods, "gpus": written(pending.gpus), "rows": rows}}
 
     def rows(self) -> Iterator[tuple[str, QuotaRow, Decimal]]:
-        """Each row of each tenant with its GPUs."""
+        """Yield each row of each tenant with its pending GPUs."""
         for tenant in self.tenants.tenants():
             if (pending := self._shown.get(tenant.name)) is not None:
                 yield from ((tenant.name, row, pending.rows.get(row, NOTHING)) for row in tenant.rows)
 
     def _counted(self, lasting: list[Holding]) -> Iterator[tuple[str, Pending]]:
-        """By tenant. A claim that a pod on a node holds too is in use there."""
+        """Yield the pending pods of each tenant, without claims that a pod on a node uses too."""
         claims = set[tuple[str, str]]()
         if any(each.charge.shared for each in lasting):
             for _ in counted_once(self.running(), claims):

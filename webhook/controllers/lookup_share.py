@@ -1,7 +1,7 @@
-"""Bounds the time for which look-ups for the pods of one namespace hold up the watch of all pods.
+"""Limits how long look-ups for the pods of one namespace delay the watch of all pods.
 
-A pod's owners are read before its event is handed on, and whoever may edit a pod may name another owner each time, of a
-megabyte. The leader would see the pods of all tenants a minute late.
+A pod's owners are read before its event is passed on. A user who edits a pod again and again may name another owner
+each time, of a megabyte. Without a limit the leader would see the pods of all tenants a minute late.
 """
 
 import time
@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 BURST_SECONDS = 3.0
-"""For so long a namespace may look up at once: the owners of some thousand pods, which are kept for a moment."""
+"""Seconds of look-ups that a namespace may take at once, enough for the owners of some thousand pods."""
 SHARE = 0.1
-"""And then for this part of the time."""
+"""The share of time that its look-ups may take after that."""
 MOST_NAMESPACES = 1024
 
 
 class LookupShare:
-    """What is left to each namespace. `clock` returns seconds."""
+    """The time that each namespace has left for look-ups. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._paid_at: dict[str, float] = {}
-        """When the look-ups of a namespace so far are its share of the time."""
+        """The time at which the look-ups of a namespace so far are its share."""
 
     def is_left(self, namespace: str) -> bool:
         return self._paid_at.get(namespace, 0.0) <= self._clock() + BURST_SECONDS / SHARE

@@ -1,4 +1,4 @@
-"""Brings into the ledger what the pods that exist hold: by their claims, and by the nodes that they run on."""
+"""Passes the GPUs of existing pods to the ledger, by their claims and by their nodes."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from webhook.objects.refusal import Unreadable
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.charges import Charge, charge_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import NOTHING
-from webhook.policy.quota.queue_status import TOLD
+from webhook.policy.quota.queue_status import WAITS_FOR
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -36,12 +36,12 @@ from webhook.report.waiting import gates_said
 
 
 def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
-    """How the pod waits for a node; None where it has one, or is being deleted."""
+    """Return how a pod waits for a node; None if it has one, has no GPUs or is being deleted."""
     metadata, spec = seen.metadata, seen.spec
     if spec.node_name or metadata.deletion_timestamp or not holding.charge.gpus:
         return None
     owner, workload = metadata.controller, f"Pod/{metadata.name}"
-    # People read the name, and any text may be written there: it has to be one that an object can have.
+    # People read the name, and users may write any text there, so it has to be a possible name of an object.
     if owner and len(owner.kind + owner.name) <= LONGEST_UID and _NAME.fullmatch(owner.kind + owner.name):
         workload = f"{owner.kind}/{owner.name}"
     gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
@@ -54,7 +54,7 @@ _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
 def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
-    """The charge of a pod without GPUs that waits behind our gate: nothing."""
+    """Return the empty charge of a pod without GPUs that waits behind our gate; None for other pods."""
     spec = seen.spec
     if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
         return None
@@ -62,13 +62,13 @@ def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
 
 
 def _short(uid: str) -> str:
-    """What a pod says that made it, or that it draws on; "" where it is too long to be any."""
+    """Return the uid of an owner or gang as a pod names it; "" if it is too long to be a uid."""
     return uid if len(uid) <= LONGEST_UID else ""
 
 
 @lru_cache(maxsize=1024)
 def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
-    """One object for all pods with that charge: of tens of thousands that are kept most have the same."""
+    """Return one object for all pods with this charge, because most of tens of thousands of pods have the same."""
     return Charge(gpus, tier, flavor)
 
 
@@ -76,9 +76,9 @@ log = logging.getLogger(__name__)
 
 
 class ObservedPods(PodsOnNodes):
-    """Follows pods for an observer, at one time for one: for a leader in its term. At other times it knows of none.
+    """Follows pods for the observer of a leader during its term. At other times it knows no pods.
 
-    Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
+    The observer does not see a pod until its claims were read, so that its reservation stays until then.
     """
 
     def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, gates: OpenedGates) -> None:
@@ -105,7 +105,7 @@ class ObservedPods(PodsOnNodes):
 
     @asynccontextmanager
     async def following(self, observer: PodView) -> AsyncIterator[Self]:
-        """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
+        """Pass all existing pods to the observer by a quorum list, and then each change."""
         self.begin(observer)
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
@@ -128,9 +128,9 @@ class ObservedPods(PodsOnNodes):
         return self.observer.last_used(uid)
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
-        """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
+        """Return the uid and GPUs of the pod of that name by a quorum read; None without one.
 
-        Raises ApiError where that can't be read, its claims included.
+        Raises ApiError if it can't be read, or its claims can't.
         """
         found = await self._following.find(namespace, name)
         if found is None:
@@ -139,18 +139,18 @@ class ObservedPods(PodsOnNodes):
         return uid, self._counted(observed)
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
-        """Take our gate away from a pod as it was seen. Raises ApiError, Conflict where it has changed since."""
+        """Remove our gate from a pod as it was seen. Raises ApiError; Conflict if the pod has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
         where = path("v1", "pods", holding.namespace, holding.name)
         with self._gates.opening(uid, holding):
             await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
-        """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
+        """Return the GPUs of the pods of a namespace by a quorum read, by uid. Raises ApiError like `find`."""
         found = await self._following.list_in(namespace)
         waiting = {uid for uid, each in found.items() if each.claimed.unread and not each.claimed.passing}
-        held = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
-        return {uid: holding for uid, holding in held.items() if holding is not None}
+        holdings = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
+        return {uid: holding for uid, holding in holdings.items() if holding is not None}
 
     @property
     def _following(self) -> PodInformer[ObservedPod]:
@@ -194,7 +194,7 @@ class ObservedPods(PodsOnNodes):
             self._informer.relist()
 
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
-        """Reduce a pod to what it holds and how it waits; None for a pod that counts for nothing."""
+        """Reduce a pod to its GPUs and how it waits; None for a pod that does not count."""
         policy, metadata = self._active.current(), seen.metadata
         claimed = await self._devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
@@ -203,8 +203,8 @@ class ObservedPods(PodsOnNodes):
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
-            since, told = metadata.creation_timestamp or "", seen.unscheduled.startswith(TOLD)
-            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, told, may_be_gang)
+            since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(WAITS_FOR)
+            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -223,11 +223,11 @@ class ObservedPods(PodsOnNodes):
         )
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
-        """The uid of the outermost workload that makes a pod, and whether its controller may be a gang.
+        """Return the uid of the outermost workload that makes a pod, and whether its controller may be a gang.
 
-        Nobody asks for either in a tenant that holds nothing: "". A controller of a gang's kind may be a gang, also one
-        that can't be read now, unless the API server does not serve that kind. The uid is "" too where the pods of this
-        namespace have had their share of look-ups: then its controller's pods alone replace each other.
+        Without a queue neither is needed, so they are "" and False. A controller of a gang's kind may be a gang, also
+        if it can't be read now, unless the API server does not serve that kind. The uid is "" too if the pods of this
+        namespace have used their share of look-ups. Then only pods of one controller replace each other.
         """
         metadata = seen.metadata
         owner, home = metadata.controller, self._cluster.known.seen_namespace(metadata.namespace)
@@ -245,12 +245,12 @@ class ObservedPods(PodsOnNodes):
         return (intern(_short(found.uid)), may_be_gang) if found else ("", False)
 
     async def _read_again(self) -> None:
-        """Count pods anew whose claims have changed, or can be read now: of that no event tells."""
+        """Count pods again when their claims have changed or can be read now, because no pod event shows that."""
         while True:
             for uid, pod in (await self._claimants.due()).items():
                 try:
                     found = await self._following.find(pod.namespace, pod.name)
-                    is_newest = self._claimants.get(uid) is pod  # else an event said more
+                    is_newest = self._claimants.get(uid) is pod  # otherwise an event was newer
                     if is_newest and found is not None and found[0] == uid:
                         self._pod_changed(*found)
                 except ApiError as error:

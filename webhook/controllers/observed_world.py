@@ -1,7 +1,4 @@
-"""The cluster as a leader needs it, observed by this process: above all what the workloads that exist declare.
-
-A workload that is a gang holds its charge as a whole.
-"""
+"""The cluster as a leader needs it, as this process observes it, above all the charges that workloads declare."""
 
 import asyncio
 import logging
@@ -45,18 +42,18 @@ from webhook.sentences.sentence import sentence
 log = logging.getLogger(__name__)
 
 LISTED_SECONDS = 10.0
-"""How long the first lists are waited for. What can't be listed, such as without the right to, is tried on beside."""
+"""Seconds to wait for the first lists. A kind that can't be listed, such as without the right, is tried again later."""
 SERVED_SECONDS = 30.0
-"""After this a kind that the API server does not serve is looked for again: its operator may have been installed."""
+"""Seconds after which a kind that is not served is looked for again, because its operator may have been installed."""
 
 
 ChargesOf = Callable[[Tree, KindRow, Metadata], Awaitable[tuple[Charge, ...] | None]]
-"""What a workload holds as a whole, as its review would book it; None where that can't be told now."""
+"""Returns the charges of a workload as a whole, as its review would book them; None if they can't be known now."""
 
 
 @dataclass(eq=False)
 class ObservedWorkloads:
-    """Follows the workloads that may be gangs, at one time for one observer: each of their kinds that is served."""
+    """Follows the workloads of all served kinds that may be gangs, for one observer at a time."""
 
     client: Client
     active: ActivePolicy
@@ -65,16 +62,16 @@ class ObservedWorkloads:
     _known: dict[str, tuple[Charge, ...]] = field(default_factory=dict)
     _followed: dict[GroupKind, Reflector[Declared]] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
-    """In which version each kind that is followed is read, by its qualified name."""
+    """The API version of each followed kind, by its qualified name."""
 
     def __post_init__(self) -> None:
         self.active.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
     async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
-        """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change.
+        """Pass all workloads that may be gangs to the observer by quorum lists, and then each change.
 
-        All have been listed, if they can be. Kinds that come to be served later are followed too.
+        All kinds that can be listed have been listed. Kinds that are served later are followed too.
         """
         self._observer, self._discovery = observer, Discovery(self.client)
         observer.expect(row.group_kind.qualified for row in self._rows())
@@ -96,13 +93,13 @@ class ObservedWorkloads:
                 each.clear()
 
     def api_version(self, kind: str) -> str:
-        """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
+        """Return the API version of a followed kind, such as PyTorchJob.kubeflow.org; "" for others."""
         return self._versions.get(kind, "")
 
     async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
-        """The uid of a workload and what it declares, as it is stored now; None without one.
+        """Return the uid and charges of a workload as it is stored now; None without one.
 
-        Raises ApiError, also where the kind is not served now.
+        Raises ApiError, also if the kind is not served now.
         """
         row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
         if row is None or self._observer is None:
@@ -120,7 +117,7 @@ class ObservedWorkloads:
         return metadata_of(raw).uid, await self._declared(row, raw)
 
     async def _follow(self, observer: WorkloadView, tasks: list[asyncio.Task[None]]) -> None:
-        """Begin to follow what is served and is not followed yet."""
+        """Begin to follow the kinds that are served and not followed yet."""
         for row in self._rows():
             if row.group_kind in self._followed:
                 continue
@@ -163,16 +160,16 @@ class ObservedWorkloads:
             reflector.relist()
 
     async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
-        """What it declares; what it did so far, where that can't be told now. None once it has ended.
+        """Return what a workload declares, or its last known charges if they can't be read; None once it has ended.
 
-        An object that nobody understands must not hold up the others of its kind.
+        A broken object must not block the others of its kind.
         """
         metadata, partly_done, stopped = read(raw, Named).metadata, False, False
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
                 if self._observer is not None:
-                    self._observer.release(metadata.uid)  # a list alone would not tell it from one that is not seen yet
+                    self._observer.release(metadata.uid)  # in a list it would look like one that is not seen yet
                 return None
             partly_done, is_deleted = is_partly_done(tree), metadata.deletion_timestamp is not None
             stopped = is_deleted or is_suspended(tree)
@@ -199,7 +196,7 @@ REASON = "GangStranded"
 
 
 class ObservedWorld:
-    """The leader's world: see webhook.ledger.leader.world."""
+    """The cluster as the leader sees and changes it: see webhook.ledger.leader.world."""
 
     def __init__(
         self,
@@ -207,7 +204,7 @@ class ObservedWorld:
         pods: ObservedPods,
         workloads: ObservedWorkloads,
         events: EventWriter,
-        lines: QueueStatuses,
+        queues: QueueStatuses,
         pending: PendingGpus,
     ) -> None:
         self._cluster = cluster
@@ -215,7 +212,7 @@ class ObservedWorld:
         self._pods = pods
         self._workloads = workloads
         self._events = events
-        self._lines = lines
+        self._queues = queues
         self._pending = pending
         self._stranded: dict[str, frozenset[str]] = {}
 
@@ -223,25 +220,25 @@ class ObservedWorld:
         return self._workloads.following(observer)
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
-        self._lines.begin()
+        self._queues.begin()
         self._pending.begin()
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
-        whose = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
-        return {namespace: tenant for namespace, tenant in whose.items() if tenant is not None}
+        tenants = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
+        return {namespace: tenant for namespace, tenant in tenants.items() if tenant is not None}
 
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
-        told = conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
+        fields = conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
         before = version.quota.status
-        told |= self._lines.status(version.name, before, has_queue=version.active.has_queue)
-        return told | self._pending.status(version.name, before)
+        fields |= self._queues.status(version.name, before, has_queue=version.active.has_queue)
+        return fields | self._pending.status(version.name, before)
 
     def lets_go(self, namespace: str) -> bool:
         found = self._cluster.seen_namespace(namespace)
         if found is None:
-            return False  # it is new, and so is what we know of it
+            return False  # it is new, and its tenant is not known yet
         tenant, mode = self._cluster.tenant(found), self._active.current().mode_in(found.labels)
         keeps = tenant is not None and not tenant.charged_elsewhere and tenant.on_exceed in ("Hold", "Deny")
         return not keeps or mode is not Mode.Enforce
@@ -250,28 +247,28 @@ class ObservedWorld:
         try:
             await self._pods.open_gate(uid, holding)
         except (Conflict, NotFound):
-            raise  # it has changed or is gone, and is looked at again
+            raise  # it has changed or is gone, and is read again
         except Failed as refused:
-            told = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
-            self._events.add(Regarding.pod(uid, holding), NOT_OPENED, told)
+            message = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
+            self._events.add(Regarding.pod(uid, holding), NOT_OPENED, message)
             raise
 
     def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
-        self._lines.tell(tenant, queue)
+        self._queues.tell(tenant, queue)
 
     def now(self) -> float:
         return time.time()
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
-        """An event on each gang, and on its TenantQuota, when it comes to that."""
+        """Add an event on each gang that gets stranded, and on its TenantQuota."""
         before = self._stranded.get(tenant, frozenset())
         for gang in gangs:
             if gang.uid not in before:
-                told, kind = sentence(stranded((gang,))), gang.kind.partition(".")[0]
+                message, kind = sentence(stranded((gang,))), gang.kind.partition(".")[0]
                 version = self._workloads.api_version(gang.kind)
-                self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, told)
+                self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, message)
                 if uid := self._cluster.tenant_uid(tenant):
-                    self._events.add(Regarding.tenant_quota(tenant, uid), REASON, told)
+                    self._events.add(Regarding.tenant_quota(tenant, uid), REASON, message)
         self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:

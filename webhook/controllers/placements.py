@@ -1,6 +1,6 @@
 """Measures how long pods wait for their node, and how long an eviction takes to free one.
 
-Also how long pods were gated when their gate opens, and how long gates can't be opened that should be.
+It also measures how long pods were gated until their gate opened, and for how long gates fail to open.
 """
 
 import time
@@ -16,15 +16,15 @@ from webhook.report.gpus_now import WaitingPod
 from webhook.report.latest import Preemption
 
 MOST = 1000
-"""Pods that are remembered until the other half of what is to be known of them comes."""
+"""Pods that are remembered until both their eviction and their node are known."""
 
 
 class Placements:
-    """Is told of each pod that waited and has a node now (`bound`), and of each pod that was `evicted` for another.
+    """Measures waits from `bound`, for each pod that waited and has a node now, and `evicted`, for each preemption.
 
-    `waited` gets the seconds with the pod's tier, `freed` those from an eviction until the pod that it was for had its
-    node, with that pod's tier and the victim's hook. Only who sees a pod wait counts it: of those that lead one after
-    the other one does, or none for a pod that got its node while nobody led.
+    `waited` gets the seconds of a wait and the pod's tier. `freed` gets the seconds from an eviction until the
+    preemptor had its node, the preemptor's tier and the victim's hook. Only a leader that sees a pod wait counts it, so
+    a pod that got its node while nobody led is not counted.
     """
 
     def __init__(self, waited: Callable[[float, str], None], freed: Callable[[float, str, str], None]) -> None:
@@ -42,7 +42,7 @@ class Placements:
         _forget_oldest(self._bound)
 
     def evicted(self, preemption: Preemption) -> None:
-        """Its victim has ended; the pod that it made room for may have its node by now, or get it later."""
+        """Note a preemption whose victim has ended. Its preemptor may have its node by now, or get it later."""
         if preemption.preemptor is None:
             return
         uid = preemption.preemptor.uid
@@ -58,13 +58,13 @@ class Placements:
             self._freed(seconds, preemptor.tier, preemption.victim.hook)
 
 
-def _forget_oldest(kept: OrderedDict[str, Any]) -> None:
-    if len(kept) > MOST:
-        kept.popitem(last=False)
+def _forget_oldest(remembered: OrderedDict[str, Any]) -> None:
+    if len(remembered) > MOST:
+        remembered.popitem(last=False)
 
 
 def seconds_between(since: str, until: str) -> float | None:
-    """From one time in RFC 3339 to another, 0 at least; None where one of them is none."""
+    """Return the seconds from one time in RFC 3339 to another, at least 0; None if one of them is no time."""
     try:
         return max((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds(), 0.0)
     except (ValueError, TypeError):
@@ -72,11 +72,11 @@ def seconds_between(since: str, until: str) -> float | None:
 
 
 FORGOTTEN = 60.0
-"""Seconds after the last try to open a gate, which comes every few seconds: then its pod is gone, or waits again."""
+"""Seconds after the last try to open a gate until it is forgotten. Tries come every few seconds while the pod waits."""
 
 
 class OpenedGates:
-    """`opened` gets each pod, what it holds and the seconds for which it was held; None where they are not known."""
+    """Measures gates. `opened` gets each pod, its GPUs, and for how many seconds it was gated; None if not known."""
 
     def __init__(self, opened: Callable[[str, Holding, float | None], None]) -> None:
         self._opened = opened
@@ -84,7 +84,7 @@ class OpenedGates:
 
     @contextmanager
     def opening(self, uid: str, holding: Holding) -> Iterator[None]:
-        """Around each try."""
+        """Measure a try to open a gate."""
         try:
             yield
         except NotFound:
@@ -100,7 +100,7 @@ class OpenedGates:
         self._opened(uid, holding, seconds_between(since, datetime.now(UTC).isoformat()))
 
     def stuck(self) -> Iterator[tuple[str, float]]:
-        """Namespaces with pods whose gates can't be opened, and for how many seconds each has been tried."""
+        """Yield the namespace of each pod whose gate can't be opened, and for how many seconds that was tried."""
         now = time.monotonic()
         self._failing = {uid: each for uid, each in self._failing.items() if now - each[2] < FORGOTTEN}
         for namespace, first, _ in self._failing.values():

@@ -1,4 +1,4 @@
-"""Counts a pod on the flavor of the node that it runs on, and anew when that node's labels change."""
+"""Counts a pod on the flavor of its node, and counts it again when the labels of that node change."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ from webhook.report.gpus_now import WaitingPod
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
+    """The counted devices of a pod's claims, and of each ResourceClaim that it names, by namespace/name.
 
-    `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
-    exist, and the pod holds nothing by it.
+    `unread`: the devices of one claim were never known. `passing`: it can't be read now. Otherwise it does not exist,
+    and the pod uses nothing by it.
     """
 
     devices: tuple[Devices, ...] = ()
@@ -34,9 +34,9 @@ NO_CLAIMS = Claimed()
 class ObservedPod(msgspec.Struct, frozen=True):
     """A pod that counts or has resource claims, as an event or a read showed it.
 
-    `holding` is on the flavor that the pod names, and None while nothing of it counts. `node` is "" until the pod is
+    `holding` is on the flavor that the pod names, and None while the pod does not count. `node` is "" until the pod is
     `bound`, at that time in RFC 3339; until then it `waits`. `work_since`: since when it has work to lose, in seconds
-    since 1970; None: it has none.
+    since 1970; None if it has none.
     """
 
     namespace: str
@@ -50,19 +50,19 @@ class ObservedPod(msgspec.Struct, frozen=True):
 
 
 NO_FLAVOR = ""
-"""That of a node which has none."""
+"""The flavor of a node without one."""
 
 
 Bound = Callable[[str, WaitingPod, str], None]
-"""Is told of each pod that was seen to wait, once it has a node: its uid, how it waited, and when it got it."""
+"""Gets each pod that was seen to wait when it has a node: its uid, how it waited, and the time of its binding."""
 
 
 @dataclass(eq=False)
 class PodsOnNodes:
-    """Stands between the pods that are seen and their observer.
+    """Passes pods on to their observer, with the flavors of their nodes.
 
-    `flavor_on` tells the flavor of a node by its name; None where no node of that name is known. A pod whose node has
-    no flavor, or is not known, counts on the flavor that the pod names.
+    `flavor_on` returns the flavor of a node by its name; None if no such node is known. A pod on a node without a
+    flavor, or on an unknown node, counts on the flavor that the pod names.
     """
 
     observer: PodView
@@ -74,7 +74,7 @@ class PodsOnNodes:
     _working: dict[str, float] = field(default_factory=dict)
 
     def begin(self, observer: PodView) -> None:
-        """Nothing is known of any pod yet, and the observer is another one."""
+        """Begin for another observer, with no pod known yet."""
         self.observer = observer
         for each in (self._nodes, self._pods, self._waiting, self._working):
             each.clear()
@@ -102,13 +102,13 @@ class PodsOnNodes:
             self.observer.observe(uid, counted(holding, self.flavor_on(node)))
 
     def running(self) -> Iterator[tuple[str, Holding]]:
-        """Nodes with what a pod holds there, each on that node's flavor."""
+        """Yield each pod on a node: the node's name and the pod's GPUs on the node's flavor."""
         for node, pods in self._pods.items():
             flavor = self.flavor_on(node)
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
     def working(self) -> Iterator[tuple[str, Holding, float]]:
-        """The pods with work to lose by their uids, what each holds, and since when it works."""
+        """Yield the pods with work to lose: the uid, the GPUs, and since when it works."""
         for uid, since in self._working.items():
             yield uid, self._pods[self._nodes[uid]][uid], since
 
@@ -116,13 +116,13 @@ class PodsOnNodes:
         return self._waiting.values()
 
     def unplaced(self) -> Iterator[tuple[str, Holding]]:
-        """The pods that hold GPUs and have no node yet, by their uids. Those behind our gate hold none."""
+        """Yield the GPU pods without a node, by uid, except those behind our gate, which use none."""
         for uid in self._waiting:
             if (holding := self.observer.get(uid)) is not None:
                 yield uid, holding
 
     def workload_of(self, uid: str) -> str:
-        """What made a pod that waits, as kind/name, else the pod; "" where no such pod waits."""
+        """Return the workload of a waiting pod as kind/name, or the pod itself; "" if no such pod waits."""
         found = self._waiting.get(uid)
         return found.workload if found else ""
 
@@ -146,7 +146,7 @@ class PodsOnNodes:
 
 
 def counted(holding: Holding, flavor: str | None) -> Holding:
-    """What a pod holds on a node of that flavor, or of NO_FLAVOR; None: on none, or on one that is not known."""
+    """Return the GPUs of a pod on a node of this flavor or NO_FLAVOR; None for no node or an unknown one."""
     named = holding.charge.flavor
     if flavor in (None, named) or (flavor == NO_FLAVOR and not is_maybe(named)):
         return holding

@@ -1,4 +1,4 @@
-"""Publishes the active policy beside the policy file's ConfigMap, and tells on that of a file that was not taken."""
+"""Publishes the active policy in a ConfigMap, and writes events on the policy file's ConfigMap if it was not taken."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
-from webhook.config.published import Published, place_beside
+from webhook.config.published import Published, active_map_of
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.kube.client import METADATA, RFC_3339, Client, path
@@ -19,31 +19,31 @@ from webhook.kube.errors import ApiError, NotFound
 log = logging.getLogger(__name__)
 
 LOOK_FOR_MAP = 10.0
-"""Seconds between two looks whether the policy file's ConfigMap is there still."""
+"""Seconds between two checks whether the policy file's ConfigMap still exists."""
 STALE = 30.0
-"""Seconds after which it is written and told again: somebody may have changed it, and events end after an hour."""
+"""Seconds after which the policy and its event are written again. Somebody may have changed it, and events expire."""
 NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
 
 
 class PolicyMap(msgspec.Struct, frozen=True):
-    """The ConfigMap that the policy file comes from, and its neighbour with the active policy."""
+    """The ConfigMap of the policy file. The active policy is published in a second one."""
 
     namespace: str
     name: str
 
     @property
     def place(self) -> str:
-        """Its path."""
+        """The path of the policy file's ConfigMap."""
         return path("v1", "configmaps", self.namespace, self.name)
 
     @property
     def published(self) -> str:
-        """The path of its neighbour."""
-        return path("v1", "configmaps", self.namespace, place_beside(self.name))
+        """The path of the ConfigMap with the active policy."""
+        return path("v1", "configmaps", self.namespace, active_map_of(self.name))
 
 
 async def last_published(client: Client, policy: PolicyMap) -> str:
-    """The text that was published last; "" where there is none, or it can't be read."""
+    """Return the policy text that was published last; "" if there is none, or it can't be read."""
     try:
         found = Published.read(await client.get(policy.published))
     except ApiError as error:
@@ -53,7 +53,7 @@ async def last_published(client: Client, policy: PolicyMap) -> str:
 
 
 async def tell_of_no_policy(client: Client, policy: PolicyMap, problem: ConfigError) -> None:
-    """The event of a start that ends: the file is broken, and nothing was published to go on with."""
+    """Write the event of a start that fails, because the file is broken and no policy was published before."""
     events = EventWriter(client)
     said = f"The policy file was not taken, and no policy is active: {'; '.join(problem.problems)}"
     events.add(await _regarding(client, policy), NOT_TAKEN, said)
@@ -61,7 +61,7 @@ async def tell_of_no_policy(client: Client, policy: PolicyMap, problem: ConfigEr
 
 
 async def _regarding(client: Client, policy: PolicyMap) -> Regarding:
-    """The policy file's ConfigMap; kubectl describe finds its events by the uid."""
+    """Return the policy file's ConfigMap, with the uid by which kubectl describe finds its events."""
     try:
         metadata = (await client.get(policy.place, accept=METADATA))["metadata"]
     except ApiError:
@@ -71,11 +71,11 @@ async def _regarding(client: Client, policy: PolicyMap) -> Regarding:
 
 @dataclass(eq=False)
 class PolicyPublisher(Rounds):
-    """Writes what is active while this replica leads. The ConfigMap is there already: the chart makes it."""
+    """Writes the active policy while this replica leads, into a ConfigMap that the chart creates."""
 
     interval = 0.5
     recheck = 2.0
-    """The file may have been looked at then, or this replica may lead."""
+    """The file may have been read again by then, or this replica may lead."""
 
     client: Client
     active: ActivePolicy
@@ -93,7 +93,7 @@ class PolicyPublisher(Rounds):
     async def _round(self) -> None:
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_FOR_MAP
-            with suppress(ApiError):  # what was told before stays
+            with suppress(ApiError):  # the last known source problem stays
                 await self._look_for_map()
         if not self.leading():
             self._written = None
@@ -120,7 +120,10 @@ class PolicyPublisher(Rounds):
             self.events.add(await _regarding(self.client, self.map), TAKEN, "The policy file is active again.")
 
     async def _look_for_map(self) -> None:
-        """What was mounted from it stays when it goes. Where there is no neighbour either, there never was one."""
+        """Look whether the policy file's ConfigMap was deleted, because a mounted copy of it stays.
+
+        If the second ConfigMap does not exist either, there never was one.
+        """
         is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
         place = f"{self.map.namespace}/{self.map.name}"
         self.active.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
@@ -133,7 +136,7 @@ class PolicyPublisher(Rounds):
         return True
 
     def _wanted(self, before: Published | None) -> Published:
-        """A policy that another replica, or this one before a restart, has published keeps its time."""
+        """Return the policy to publish. An unchanged policy keeps its time, whichever process published it."""
         now = self.active
         since = datetime.fromtimestamp(now.since, UTC).strftime(RFC_3339)
         same = before is not None and before.digest == now.digest and before.since

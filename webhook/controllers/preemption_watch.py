@@ -1,9 +1,9 @@
-"""Follows the scheduler's preemptions: who was evicted for whom, and whether that saved.
+"""Follows the scheduler's preemptions: the victim, its preemptor, and whether the victim saved.
 
-The scheduler writes an event Preempted on the victim, with the uid of the pod or PodGroup that takes its place in the
-message (pkg/scheduler/framework/preemption/executor.go in kubernetes). Whoever leads marks that event when it begins
-to tell of it, and again when that is written; whoever leads next takes up what lacks the second mark. So each is told
-of, and once unless a leader ends between the word and the mark.
+The scheduler writes an event Preempted on the victim, with the uid of the preemptor, a pod or PodGroup, in the message
+(pkg/scheduler/framework/preemption/executor.go in kubernetes). The leader marks that event when it begins to report the
+preemption, and again when the report is written. The next leader takes over events without the second mark. So each
+preemption is reported, and only once unless a leader ends between the report and the second mark.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from webhook.controllers.evicted_pods import (
     LOOK,
     RECENT,
+    REPORTING,
     SETTLED,
     SETTLED_BY_NOW,
-    TOLD_NOW,
     EvictedPods,
     Preempted,
     Victim,
@@ -30,7 +30,7 @@ from webhook.kube.reflector import Reflector, Source
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Refused
 from webhook.report.latest import Preemption
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
@@ -39,28 +39,28 @@ _PREEMPTED = Source(
     {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"},
     key="uid",
 )
-"""Of Events there are no bookmarks, for the API server has no watch cache of them. So it is asked to end the watch
-before its silence is taken for death."""
+"""The watch of preemptions. It ends early, because Events have no bookmarks: the API server does not cache them, and a
+silent watch would be taken for a broken one."""
 
-Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
-"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself. Returns once
-its word is stored."""
+Report = Callable[[Preemption, OwnerReference], Awaitable[None]]
+"""Reports a preemption that has ended, with the victim's controller, or the victim itself. Returns once that is
+stored."""
 
 
 class PreemptionWatch:
-    """Run `run` as a task.
+    """Follows preemptions. Run `run` as a task.
 
-    Every replica follows the victims, which are soon gone; the one that is `leading`, and knows what pods hold, tells.
+    Every replica follows the victims, because they are soon gone. Only the `leading` one, which knows pods, reports.
     """
 
-    def __init__(self, client: Client, evicted: EvictedPods, leading: Callable[[], bool], told: Told) -> None:
+    def __init__(self, client: Client, evicted: EvictedPods, leading: Callable[[], bool], report: Report) -> None:
         self._client = client
         self._evicted = evicted
         self._leading = leading
-        self._told = told
+        self._report = report
         self._begun: dict[str, Victim] = {}
         self._victims: set[Victim] = set()
-        self._untold: dict[str, asyncio.Task[None]] = {}
+        self._unreported: dict[str, asyncio.Task[None]] = {}
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
@@ -68,8 +68,8 @@ class PreemptionWatch:
             self._tasks.create_task(Reflector(self._client, _PREEMPTED, preempted, self._changed, self._listed).run())
 
     def _changed(self, uid: str, event: Preempted | None) -> None:
-        """Begin to follow a new one, each victim once; leave off one that another replica has told of."""
-        if (event is None or event.settled) and (task := self._untold.pop(uid, None)):
+        """Begin to follow a new event, each victim once. Stop when another replica has reported it."""
+        if (event is None or event.settled) and (task := self._unreported.pop(uid, None)):
             task.cancel()
         if event is None:
             self._victims.discard(self._begun.pop(uid, Victim()))
@@ -77,7 +77,7 @@ class PreemptionWatch:
             self._begun[uid] = event.victim
             self._victims.add(event.victim)
             if (seconds_since(event.time) or 0.0) < RECENT:
-                self._untold[uid] = self._tasks.create_task(self._followed(uid, event))
+                self._unreported[uid] = self._tasks.create_task(self._followed(uid, event))
 
     def _listed(self, found: Mapping[str, Preempted]) -> None:
         for uid in self._begun.keys() - found.keys():
@@ -89,33 +89,33 @@ class PreemptionWatch:
         led = self._leading()
         try:
             ended = await self._evicted.follow(event)
-            while not self._leading():  # noqa: ASYNC110 - nobody tells when that changes
+            while not self._leading():  # noqa: ASYNC110 - nothing signals when that changes
                 await asyncio.sleep(LOOK)
             await self._evicted.until_known(event)
-            self._untold.pop(uid, None)  # the mark that is seen from now on is our own
+            self._unreported.pop(uid, None)  # a mark from now on is our own
             preemption = self._evicted.preemption(event, ended, led=led)
             if preemption is not None and await self._claim(event):
-                await self._told(preemption, ended.of)
+                await self._report(preemption, ended.of)
             await self._mark(event, SETTLED_BY_NOW)
         except (ApiError, Refused) as error:
-            log.warning("preemption not followed", {"pod": event.victim.name, "error": told(error)})
+            log.warning("preemption not followed", {"pod": event.victim.name, "error": problem_text(error)})
         except Exception:
             log.exception("preemption not followed", {"pod": event.victim.name})
 
     async def _claim(self, event: Preempted) -> bool:
-        """Say that we tell of it; False where another process has. One that only has begun to does not lead any more.
+        """Mark the event as being reported by us. Return False if another process has finished its report.
 
-        Without a mark it may be told of twice.
+        A process that has only begun does not lead any more. Without a mark an event may be reported twice.
         """
         try:
-            await self._mark(event, TOLD_NOW, event.version)
+            await self._mark(event, REPORTING, event.version)
         except Conflict:
             where = path("v1", "events", event.victim.namespace, event.name)
             return not is_settled(await persistently(lambda: self._client.get(where)))
         return True
 
     async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
-        """Raises Conflict where somebody has written the event since that version."""
+        """Mark an event. Raises Conflict if somebody has written it since that version."""
         of_version = {"resourceVersion": version} if version else {}
         mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
         try:
@@ -123,4 +123,4 @@ class PreemptionWatch:
         except Conflict:
             raise
         except ApiError as error:
-            log.warning("preemption not marked", {"pod": event.victim.name, "error": told(error)})
+            log.warning("preemption not marked", {"pod": event.victim.name, "error": problem_text(error)})

@@ -1,7 +1,7 @@
-"""Keeps the lines of tenants as the leader tells them, for their status and the metrics: each changes once a second.
+"""Collects the queues of tenants from the leader for status and metrics, and updates each at most once a second.
 
-A line changes with each pod that comes or goes, and what a status says of it is written with the account: were it
-always the newest, each of a thousand creates would cost a write more.
+A queue changes with each pod, and its status is written with the account. Without a limit each of a thousand creates
+would cost one more write.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from webhook.policy.quota.queue_status import QueuedWorkload, QueueStatus
 from webhook.policy.quota.tenant_status import Status
 
 INTERVAL = 1.0
-"""Seconds for which what is shown of a line stays at least."""
+"""Least seconds between two updates of a queue."""
 NOBODY = QueueStatus()
 
 OnQueueShown = Callable[[str, QueueStatus, Sequence[tuple[int, Queued]]], None]
-"""Is told of a tenant's line as it is shown, and of the place there, from 1, of each that waits."""
+"""Gets a tenant's queue as it is shown, and each queued unit with its position from 1."""
 
 
 class QueueStatuses:
-    """`workload_of` tells what made a pod that waits; `changed` is called with a tenant whose status says less or more.
+    """The queues that are shown. `changed` is called with each tenant of which the queue's status has changed.
 
-    `shown` is told of each line that is looked at, at most once an interval.
+    `workload_of` returns the workload of a queued pod. `shown` is called at each update of a queue.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class QueueStatuses:
     ) -> None:
         self._workload_of = workload_of
         self._changed = changed
-        self._told = shown
+        self._on_shown = shown
         self._interval = interval
         self._clock = clock
         self._newest: dict[str, Sequence[Queued]] = {}
@@ -50,19 +50,19 @@ class QueueStatuses:
         self._roomy: dict[str, tuple[str, float]] = {}
 
     def begin(self) -> None:
-        """A new term: nothing is known of any line yet."""
+        """Begin a new term, in which no queue is known yet."""
         for timer in self._timers.values():
             timer.cancel()
         for each in (self._newest, self._shown, self._status, self._due, self._timers, self._roomy):
             each.clear()
 
-    def tell(self, tenant: str, line: Sequence[Queued]) -> None:
-        """This is the line now."""
-        if not line and self._shown.get(tenant) is NOBODY:
+    def tell(self, tenant: str, queue: Sequence[Queued]) -> None:
+        """Note the queue of a tenant."""
+        if not queue and self._shown.get(tenant) is NOBODY:
             self._newest.pop(tenant, None)
             return
-        self._newest[tenant] = line
-        head = line[0] if line else None
+        self._newest[tenant] = queue
+        head = queue[0] if queue else None
         if head is None or head.short is not None:
             self._roomy.pop(tenant, None)
         elif self._roomy.get(tenant, ("", 0.0))[0] != head.waiting.first.uid:
@@ -72,26 +72,26 @@ class QueueStatuses:
             self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
 
     def status(self, tenant: str, before: Status, *, has_queue: bool) -> Status:
-        """What its status says of the line. Nothing while that is not known, and of tenants that never held."""
+        """Return the status field of the queue; {} while it is not known, and for tenants that never had one."""
         shown = self._shown.get(tenant)
         if shown is None or not (shown.places or has_queue or "queue" in before):
             return {}
         return {"queue": self._status[tenant]}
 
-    def lines(self) -> Iterable[tuple[str, QueueStatus]]:
-        """Those in which anybody waits, by tenant."""
-        return [(tenant, line) for tenant, line in self._shown.items() if line.places]
+    def queues(self) -> Iterable[tuple[str, QueueStatus]]:
+        """Return the queues that are not empty, by tenant."""
+        return [(tenant, queue) for tenant, queue in self._shown.items() if queue.places]
 
     def heads(self) -> Iterator[tuple[str, float]]:
-        """For how many seconds the first of each line has waited."""
+        """Yield for how many seconds the head of each queue has waited."""
         now = datetime.now(UTC).isoformat()
-        for tenant, line in self.lines():
-            yield tenant, seconds_between(line.places[0].since, now) or 0.0
+        for tenant, queue in self.queues():
+            yield tenant, seconds_between(queue.places[0].since, now) or 0.0
 
     def heads_with_room(self) -> Iterator[tuple[str, float]]:
-        """For how many seconds the first of each line has waited though no row is short."""
+        """Yield for how many seconds the head of each queue has waited although no row is short."""
         now = self._clock()
-        for tenant, _ in self.lines():
+        for tenant, _ in self.queues():
             yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
 
     def _show(self, tenant: str) -> None:
@@ -99,12 +99,12 @@ class QueueStatuses:
         self._due[tenant] = self._clock() + self._interval
         newest = self._newest.get(tenant, ())
         places = [self._place(each) for each in newest]
-        line = QueueStatus.of(places) if newest else NOBODY
-        before, self._shown[tenant] = self._shown.get(tenant), line
-        if line != before:
-            self._status[tenant] = line.status()
+        queue = QueueStatus.of(places) if newest else NOBODY
+        before, self._shown[tenant] = self._shown.get(tenant), queue
+        if queue != before:
+            self._status[tenant] = queue.status()
             self._changed(tenant)
-        self._told(tenant, line, list(zip(_numbered(places), newest, strict=True)))
+        self._on_shown(tenant, queue, list(zip(_numbered(places), newest, strict=True)))
 
     def _place(self, each: Queued) -> QueuedWorkload:
         waiting, first = each.waiting, each.waiting.first
@@ -123,9 +123,9 @@ class QueueStatuses:
 
 
 def _numbered(places: Sequence[QueuedWorkload]) -> Iterator[int]:
-    """From 1; pods of one workload that follow one another have one number."""
+    """Yield positions from 1. Consecutive pods of one workload share a position."""
     number, before = 0, None
     for each in places:
-        number += each.whose != before
-        before = each.whose
+        number += each.same_position != before
+        before = each.same_position
         yield number

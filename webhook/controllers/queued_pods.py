@@ -1,12 +1,12 @@
-"""Says on pods that are queued what they wait for, once on their workload, and on each when its gate opens.
+"""Reports on queued pods and their workloads why they wait, and on each pod when its gate opens.
 
-The API server writes into the condition PodScheduled of such a pod that gates block it, and names no cause. The message
-may be another; the reason stays, for autoscalers know it and buy no nodes. Only the first pod of what waits as one gets
-one, and it is not kept up to date: TenantQuotas have the line as it is.
+The API server writes into the condition PodScheduled of a gated pod that gates block it, without the cause. We replace
+the message and leave the reason, because autoscalers know the reason and buy no nodes. Only the first pod of a queued
+unit gets the message, and it is never updated: the status of the TenantQuota has the current queue.
 
-Each pod gets an Event when it waits and one when its gate opens, as the scheduler writes two for each pod. All writes
-share one pace, so that 5,000 pods cost no more at a time than one does. A pod whose gate opens before it was told is
-told of that alone, and one that never stood in a line, because there was room when it came, of nothing.
+Each pod gets an Event when it is queued and one when its gate opens, like the two Events of the scheduler. All writes
+share one pace, so that 5,000 pods cost no more at a time than one does. A pod whose gate opens early gets only the
+second Event. A pod that was never queued, because there was room at once, gets none.
 """
 
 import asyncio
@@ -42,19 +42,19 @@ T = TypeVar("T")
 REASON = "Queued"
 OPENED = "Admitted"
 MOST = 100
-"""Pods of a tenant that are told at once, those whose turn comes first; the others when the line is looked at next."""
+"""Pods of a tenant that get an Event after one update, from the head of the queue. Others follow at the next update."""
 MOST_OPENED = 1000
-"""Pods of a namespace whose gates were opened and that are told of it; of more the oldest go without."""
+"""Most pods of a namespace that wait for the Event of their open gate. The oldest beyond it get none."""
 PAUSE = 0.05
-"""Seconds between two pods that are told."""
-MOST_KEPT = 50_000
-"""Pods and workloads that waited, or were told, and are remembered."""
+"""Seconds between two Events."""
+MOST_REMEMBERED = 50_000
+"""Pods and workloads that are remembered because they were queued or got an Event."""
 
 
-class ToTell(msgspec.Struct, frozen=True):
-    """A pod, and what it is to be told by an event.
+class PodEvent(msgspec.Struct, frozen=True):
+    """An Event on a pod that is to be written.
 
-    `version`: it stands for all that wait with it, and gets the condition too, if it has this resourceVersion still.
+    `version`: the pod is the first of its unit, and gets the condition too, if it still has this resourceVersion.
     """
 
     pod: Regarding
@@ -64,7 +64,7 @@ class ToTell(msgspec.Struct, frozen=True):
 
 
 class _RoundRobin(Generic[T]):
-    """What is to be told, by who asked for it: each gets its turn before anybody gets another."""
+    """Items by key. `take` takes one of each key before it takes a second one of any key."""
 
     def __init__(self) -> None:
         self._due: OrderedDict[str, deque[T]] = OrderedDict()
@@ -73,18 +73,18 @@ class _RoundRobin(Generic[T]):
         return bool(self._due)
 
     def put(self, key: str, due: deque[T]) -> None:
-        """Replace what is due of this key."""
+        """Replace the items of a key."""
         if due:
             self._due[key] = due
         else:
             self._due.pop(key, None)
 
     def add(self, key: str, one: T, most: int) -> None:
-        """Put it behind the others of this key; of more than `most` the oldest goes."""
+        """Append an item to those of a key. Beyond `most` the oldest is dropped."""
         self._due.setdefault(key, deque(maxlen=most)).append(one)
 
     def take(self) -> T | None:
-        """The next of the key that has waited longest for a turn."""
+        """Return the first item of the key that has waited longest."""
         if not self._due:
             return None
         key, due = self._due.popitem(last=False)
@@ -94,39 +94,39 @@ class _RoundRobin(Generic[T]):
 
 
 class QueuedPods:
-    """`show` it each line, and `opened` each gate, which never waits; run `run` as a task and cancel it."""
+    """Writes the Events of queued pods. `show` and `opened` never wait; run `run` as a task and cancel it."""
 
     def __init__(self, client: Client, events: EventWriter, outermost: Outermost, pause: float = PAUSE) -> None:
         self._client = client
         self._events = events
         self._outermost = outermost
         self._pause = pause
-        self._due = _RoundRobin[ToTell]()
-        self._opened = _RoundRobin[ToTell]()
+        self._due = _RoundRobin[PodEvent]()
+        self._opened = _RoundRobin[PodEvent]()
         self._woken = asyncio.Event()
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._reported: OrderedDict[str, None] = OrderedDict()
         self._waited: OrderedDict[str, None] = OrderedDict()
         self._failing = False
 
-    def show(self, tenant: str, line: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
-        """This is a tenant's line now, and the place of each that waits."""
+    def show(self, tenant: str, queue: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
+        """Note a tenant's queue, and each queued unit with its position."""
         for _, each in waiting:
             for pod in each.waiting.pods:
-                _keep(pod.uid, self._waited)
-        found = deque(islice(self._untold(tenant, line, waiting), MOST))
+                _remember(pod.uid, self._waited)
+        found = deque(islice(self._unreported(tenant, queue, waiting), MOST))
         self._due.put(tenant, found)
         if found:
             self._woken.set()
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
-        """The gate of this pod is open; it was queued for so long, if that is known."""
-        waited = uid in self._waited or uid in self._told or (holding.gated is not None and holding.gated.told)
-        _keep(uid, self._told)
+        """Note a pod whose gate is open, after so many seconds if that is known."""
+        waited = uid in self._waited or uid in self._reported or (holding.gated is not None and holding.gated.reported)
+        _remember(uid, self._reported)
         if not waited:
             return
         time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
-        told = ToTell(Regarding.pod(uid, holding), OPENED, sentence(Phrase("gate-opened", waited=time)))
-        self._opened.add(holding.namespace, told, MOST_OPENED)
+        event = PodEvent(Regarding.pod(uid, holding), OPENED, sentence(Phrase("gate-opened", waited=time)))
+        self._opened.add(holding.namespace, event, MOST_OPENED)
         self._woken.set()
 
     async def run(self) -> None:
@@ -135,24 +135,24 @@ class QueuedPods:
             if not (self._opened or self._due):
                 self._woken.clear()
             if (opened := self._opened.take()) is not None:
-                await self._in_turn(self._tell(opened))
-            # Others wait behind a gate meanwhile, however many gates open.
-            while (each := self._due.take()) is not None and each.pod.uid in self._told:
-                pass  # it was told meanwhile
+                await self._paced(self._tell(opened))
+            # Queued pods get their Events meanwhile, however many gates open.
+            while (each := self._due.take()) is not None and each.pod.uid in self._reported:
+                pass  # it has its Event by now
             if each is not None:
-                await self._in_turn(self._tell(each))
+                await self._paced(self._tell(each))
 
-    async def _in_turn(self, told: Coroutine[None, None, None]) -> None:
+    async def _paced(self, report: Coroutine[None, None, None]) -> None:
         try:
-            await told
+            await report
         except Exception:
-            log.exception("held pod not told")
+            log.exception("queued pod not reported")
         await asyncio.sleep(self._pause)
 
-    def _untold(self, tenant: str, line: QueueStatus, waiting: Iterable[tuple[int, Queued]]) -> Iterator[ToTell]:
-        """The first pod of each that waits, and then the others.
+    def _unreported(self, tenant: str, queue: QueueStatus, waiting: Iterable[tuple[int, Queued]]) -> Iterator[PodEvent]:
+        """Yield Events for the first pod of each unit, and then for the others.
 
-        Of the pods of one place only the first is short of a row. The others wait for that row too.
+        Of the units at one position only the first has the short row. The others wait for that row too.
         """
         of_gangs: list[tuple[int, Queued]] = []
         short: dict[int, Shortfall] = {}
@@ -161,18 +161,18 @@ class QueuedPods:
             if each.short:
                 short.setdefault(nth, each.short)
             first = each.waiting.first
-            if not (first.uid in self._told or first.holding.gated is None or first.gated.told):
+            if not (first.uid in self._reported or first.holding.gated is None or first.gated.reported):
                 about = Regarding.pod(first.uid, first.holding)
-                yield ToTell(about, REASON, _told_at(tenant, line, nth, each), first.gated.version)
+                yield PodEvent(about, REASON, _why_queued(tenant, queue, nth, each), first.gated.version)
             if len(each.waiting.pods) > 1:
                 of_gangs.append((nth, each))
         for nth, each in of_gangs:
             for pod in each.waiting.pods[1:]:
-                if pod.uid not in self._told:
-                    yield ToTell(Regarding.pod(pod.uid, pod.holding), REASON, _told_at(tenant, line, nth, each))
+                if pod.uid not in self._reported:
+                    yield PodEvent(Regarding.pod(pod.uid, pod.holding), REASON, _why_queued(tenant, queue, nth, each))
 
-    async def _tell(self, each: ToTell) -> None:
-        """What has changed meanwhile is looked at again with the next line."""
+    async def _tell(self, each: PodEvent) -> None:
+        """Write an Event, unless the pod has changed meanwhile; then the next update reports it."""
         pod, metadata = each.pod, None
         try:
             if each.version:
@@ -181,7 +181,7 @@ class QueuedPods:
                 where = f"{path('v1', 'pods', pod.namespace, pod.name)}/status"
                 patch = {"metadata": at, "status": {"conditions": [{**gated, "message": each.sentence}]}}
                 metadata = view(await self._client.patch(where, patch, strategic=True), Named).metadata
-            # An event that is there was written by whoever led before.
+            # An existing event was written by an earlier leader.
             series = EventSeries(pod, each.reason, each.sentence)
             with suppress(Conflict):
                 await self._client.create(series.home, series.created(1, datetime.now(UTC).strftime(RFC_3339)))
@@ -189,34 +189,34 @@ class QueuedPods:
             return
         except ApiError as error:
             if not self._failing:
-                log.warning("held pod not told", {"pod": pod.name, "error": str(error)})
+                log.warning("queued pod not reported", {"pod": pod.name, "error": str(error)})
             self._failing = True
             return
         self._failing = False
-        _keep(pod.uid, self._told)
+        _remember(pod.uid, self._reported)
         if metadata is not None:
             await self._tell_workload(metadata, each.sentence)
 
-    async def _tell_workload(self, pod: Metadata, told: str) -> None:
+    async def _tell_workload(self, pod: Metadata, message: str) -> None:
         if (controller := pod.controller) is None:
             return
         try:
             workload = await self._outermost(pod.namespace, controller) or controller
         except Unreadable:
             workload = controller
-        if workload.uid not in self._told:
-            _keep(workload.uid, self._told)
-            self._events.add(Regarding.of(workload, pod.namespace), REASON, told)
+        if workload.uid not in self._reported:
+            _remember(workload.uid, self._reported)
+            self._events.add(Regarding.of(workload, pod.namespace), REASON, message)
 
 
-def _keep(uid: str, kept: OrderedDict[str, None]) -> None:
-    kept[uid] = None
-    if len(kept) > MOST_KEPT:
-        kept.popitem(last=False)
+def _remember(uid: str, remembered: OrderedDict[str, None]) -> None:
+    remembered[uid] = None
+    if len(remembered) > MOST_REMEMBERED:
+        remembered.popitem(last=False)
 
 
-def _told_at(tenant: str, line: QueueStatus, nth: int, each: Queued) -> str:
-    """What it waits for, and its place: places change, so that it says of when that was."""
+def _why_queued(tenant: str, queue: QueueStatus, nth: int, each: Queued) -> str:
+    """Return why a unit waits, and its position, with the time, because positions change."""
     short = NoRoom.of(each.short) if each.short else None
-    why = why_queued(together(each.waiting.charges), tenant, short, line.before(nth), (nth, len(line.places)))
+    why = why_queued(together(each.waiting.charges), tenant, short, queue.before(nth), (nth, len(queue.places)))
     return sentence(Phrase("queued-since-then", why=why, tenant=tenant))

@@ -45,7 +45,7 @@ class ReservedNodes:
         return all([await self._put(name, reservation, again=True) for name in reservation.nodes])
 
     async def end(self, reservation: Reservation, failed_at: float | None = None) -> None:
-        """End a reservation. `failed_at`: when it was seen that pods were evicted in vain."""
+        """End a reservation. `failed_at` is when the preemption failed."""
         for name in reservation.nodes:
             await self._take_off(name, reservation.gang, failed_at)
 

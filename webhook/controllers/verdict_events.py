@@ -1,8 +1,8 @@
-"""Says what was refused, preempted, or let in otherwise than it asked, where people look: on the outermost workload.
+"""Writes events about refusals, preemptions and changed requests on the outermost workload, where users look.
 
-And on the TenantQuota that has no room. Kubernetes' own controllers tell of a refused pod on what made it
-(FailedCreate), and nobody of a refused update; the warnings of what is let in are read by whoever sent it alone.
-What the labels of a namespace say wrongly stands in its own events, for the same reason.
+A refusal for quota is written on the TenantQuota too. Kubernetes' own controllers report a refused pod only on its
+controller (FailedCreate), and a refused update nowhere. Warnings of an admitted object reach only its sender. Mistakes
+in the labels of a namespace are written as events in that namespace, for the same reason.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from webhook.sentences.sentence import sentence
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 1000
-"""Notices whose owners have not been looked up yet; what comes beyond them is not told."""
+"""Most notices whose owners have not been looked up yet. Those beyond them are dropped."""
 
 
 Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
-"""Finds the last of the owners above a controller in a namespace."""
+"""Finds the outermost owner above a controller in a namespace."""
 
 
 EventReason = Literal["OverQuota", "Refused", "UpdateRefused", "Demoted", "GuessTooWeak"]
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What a person should know of a verdict on an object of that kind.
+    """A report of a verdict on an object of that kind.
 
-    `existing` is the object, unless its create was refused, and `controller` what made it. `over_quota_of` names the
-    tenant whose quota has no room for it.
+    `existing` is the object, unless its create was refused, and `controller` its controller. `over_quota_of` names the
+    tenant that has no room for it in its quota.
     """
 
     reason: EventReason
@@ -55,19 +55,19 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class VerdictEvents(msgspec.Struct, frozen=True):
-    """`tell` it what there is to know, which never waits; run `run` as a task and cancel it.
+    """Writes notices as events. `tell` never waits; run `run` as a task and cancel it.
 
-    `outermost` finds the last of the owners above a controller in a namespace, `tenant_uid` a TenantQuota's UID.
+    `outermost` finds the outermost owner above a controller in a namespace, and `tenant_uid` a TenantQuota's UID.
     """
 
     writer: EventWriter
     outermost: Outermost
     tenant_uid: Callable[[str], str | None]
-    told: asyncio.Queue[Notice] = msgspec.field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
+    notices: asyncio.Queue[Notice] = msgspec.field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
 
     def tell(self, notice: Notice) -> None:
         with suppress(asyncio.QueueFull):
-            self.told.put_nowait(notice)
+            self.notices.put_nowait(notice)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -76,21 +76,21 @@ class VerdictEvents(msgspec.Struct, frozen=True):
 
     async def _look_up(self) -> None:
         while True:
-            notice = await self.told.get()
+            notice = await self.notices.get()
             try:
                 await self._add(notice)
             except Exception:
                 log.exception("notice not told")
 
     async def _add(self, notice: Notice) -> None:
-        # The outermost owner, else the object itself if it exists. One that can't be read gets no event.
+        # The outermost owner, or the object itself if it exists. An owner that can't be read gets no event.
         workload = notice.existing
         if notice.controller is not None:
             with suppress(Unreadable):
                 workload = await self.outermost(notice.namespace, notice.controller) or notice.existing
-        # the controller of a pod that was refused says so itself
-        told_there = notice.kind == "Pod" and notice.existing is None and workload == notice.controller
-        if workload and not told_there:
+        # the controller of a refused pod reports that itself
+        is_reported = notice.kind == "Pod" and notice.existing is None and workload == notice.controller
+        if workload and not is_reported:
             self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
         tenant = notice.over_quota_of
         uid = self.tenant_uid(tenant) if tenant else None
@@ -101,20 +101,20 @@ class VerdictEvents(msgspec.Struct, frozen=True):
 
 
 class PreemptionRecorder(msgspec.Struct, frozen=True):
-    """Told of each preemption, and hands it on to `count`.
+    """Records each preemption, and passes it to `count`.
 
-    `outermost` finds the last of the owners above a pod's controller in a namespace.
+    `outermost` finds the outermost owner above a pod's controller in a namespace.
     """
 
-    kept: deque[Preemption]  # the latest first
+    latest: deque[Preemption]  # the latest first
     count: Callable[[Preemption], None]
     writer: EventWriter
     outermost: Outermost
 
     async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
-        """Keep it, count it, and say so on the workload; returns once that is written."""
+        """Record a preemption, count it, and write an event on its workload. Return once that is written."""
         victim = preemption.victim
-        self.kept.appendleft(preemption)
+        self.latest.appendleft(preemption)
         log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
         self.count(preemption)
         try:
@@ -132,15 +132,15 @@ NAMESPACE_LABEL = "NamespaceLabel"
 
 @dataclass(eq=False)
 class NamespaceEvents(Rounds):
-    """Tells of each mistake in the labels of a namespace once."""
+    """Writes an event for each mistake in the labels of a namespace, once."""
 
     interval = 5.0
     recheck = 60.0
-    """This replica may lead then."""
+    """This replica may lead by then."""
 
     policy: Callable[[], TierPolicy]
     events: EventWriter
-    _told: Mapping[str, str] = field(default_factory=dict)
+    _reported: Mapping[str, str] = field(default_factory=dict)
 
     async def _round(self) -> None:
         if not self.leading():
@@ -149,7 +149,7 @@ class NamespaceEvents(Rounds):
         found: dict[str, str] = {}
         for each in self.cluster.namespaces():
             problems = "; ".join(map(sentence, namespace_warnings(each.labels, policy, tenants)))
-            if problems and problems != self._told.get(each.name):
+            if problems and problems != self._reported.get(each.name):
                 self.events.add(Regarding("v1", "Namespace", each.name, each.uid, each.name), NAMESPACE_LABEL, problems)
             found |= {each.name: problems} if problems else {}
-        self._told = found
+        self._reported = found

@@ -1,10 +1,10 @@
-"""Adds up the work at risk: what the training pods on nodes have done since they saved last, by tenant and tier.
+"""Adds up the work at risk: the work of training pods since their last save, by tenant and tier.
 
-It also tells other schedulers what an eviction costs, by annotations that they read: Kueue on Workloads, Volcano on
-pods. Only a leader writes. An annotation that somebody else has written, as managedFields say, is left alone.
+It also reports to other schedulers what an eviction costs, by annotations that they read: Kueue on Workloads, Volcano
+on pods. Only a leader writes. An annotation that another manager has written, by managedFields, is never changed.
 
-Trainings report their saves, each pod to every replica. A pod speaks only of itself, and gains nothing by it: without
-a report all its work since its start is at risk, which is the most that it could claim.
+Trainings report their saves, each pod to every replica. A pod reports only about itself, and can't gain by a lie:
+without a report all its work since its start is at risk, which is the most that it could claim.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.gpus_now import RisksOf
 
 SOONEST = 5.0
-"""Seconds between two reports of a pod; it sends one each 30 s."""
-REPORTS_KEPT = 3600.0
+"""Least seconds between two reports of a pod, which sends one each 30 s."""
+REPORT_SECONDS = 3600.0
 """Seconds for which a report counts. A pod that is gone reports no more."""
 MOST_REPORTING = 50_000
-"""Pods whose reports are kept. 200 bytes each."""
+"""Pods whose reports are remembered, with 200 bytes each."""
 SKEW = 60.0
 """Seconds that a node's clock may be ahead of ours."""
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a training is, as it stands in its file `progress`. Times in seconds since 1970."""
+    """The progress of a training, as its file `progress` has it. Times are in seconds since 1970."""
 
     step: Annotated[int, Meta(ge=0, le=2**53)]
     last_saved_step: Annotated[int, Meta(ge=0, le=2**53)] | None = None
@@ -54,7 +54,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 Heard = Literal["heard", "too-soon", "ahead", "no-room"]
-"""How a report is taken. `ahead`: its save has not come yet, by our clock."""
+"""The result of a report. `ahead`: its save is in the future, by our clock."""
 
 
 class LastSaves:
@@ -65,19 +65,19 @@ class LastSaves:
         self._heard: dict[str, tuple[float, LastSave | None]] = {}
 
     def of(self, uid: str) -> LastSave | None:
-        """None where the pod reports nothing, or has not saved yet."""
+        """Return the last save of a pod; None if it reports nothing, or has not saved yet."""
         heard, save = self._heard.get(uid, (0.0, None))
-        return save if self._clock() - heard < REPORTS_KEPT else None
+        return save if self._clock() - heard < REPORT_SECONDS else None
 
     def __len__(self) -> int:
-        """So many pods have been heard within the time that counts."""
-        over = self._clock() - REPORTS_KEPT
+        """Return the number of pods that have reported within REPORT_SECONDS."""
+        over = self._clock() - REPORT_SECONDS
         while self._heard and next(iter(self._heard.values()))[0] <= over:
             del self._heard[next(iter(self._heard))]
         return len(self._heard)
 
     def report(self, uid: str, progress: Progress) -> Heard:
-        """A pod has told how far it is. Of a report that is not heard nothing is kept."""
+        """Note the progress of a pod. Nothing is remembered of a report that is not heard."""
         now, at = self._clock(), progress.last_saved_at
         before = self._heard.get(uid)
         if before is not None and now - before[0] < SOONEST:
@@ -86,17 +86,17 @@ class LastSaves:
             return "ahead"
         if before is None and len(self._heard) >= MOST_REPORTING and len(self) >= MOST_REPORTING:
             return "no-room"
-        self._heard.pop(uid, None)  # who was heard longest ago stands first
+        self._heard.pop(uid, None)  # the pod that was heard longest ago comes first
         self._heard[uid] = now, None if at is None else LastSave(progress.last_saved_step, min(at, now))
         return "heard"
 
 
-KEPT = 10.0
-"""Seconds for which a sum is good: to make one of tens of thousands of pods takes the time of reviews."""
+SUM_SECONDS = 10.0
+"""Seconds for which a sum is reused, because a sum over tens of thousands of pods takes time from reviews."""
 
 
 class PodAtRisk(NamedTuple):
-    """A pod whose work would be lost since then, in seconds since 1970. `exact`: since a save that was told."""
+    """A pod that would lose its work since `since`, in seconds since 1970. `exact`: since a reported save."""
 
     uid: str
     holding: Holding
@@ -107,16 +107,16 @@ class PodAtRisk(NamedTuple):
 
 @dataclass(eq=False)
 class WorkAtRisk:
-    """`working` tells of the pods with work to lose: of none where this replica does not lead.
+    """Adds up work at risk. `working` returns the pods with work to lose; none if this replica does not lead.
 
-    `tenant_name` tells whose a namespace is, `last_save` by uid when a pod has saved last, where that was reported.
+    `tenant_name` returns the tenant of a namespace, and `last_save` the last reported save of a pod, by its uid.
     """
 
     working: Callable[[], Iterable[tuple[str, Holding, float]]]
     tenant_name: Callable[[str], str | None]
     last_save: Callable[[str], LastSave | None]
     clock: Callable[[], float] = time.time
-    _kept: RisksOf = field(default_factory=dict)
+    _sums: RisksOf = field(default_factory=dict)
     _until: float = 0.0
 
     def gpu_seconds(self) -> RisksOf:
@@ -128,16 +128,16 @@ class WorkAtRisk:
             found = defaultdict[tuple[str, str, bool], float](float)
             for (namespace, tier, exact), gpu_seconds in by_namespace.items():
                 found[self.tenant_name(namespace) or "", tier, exact] += gpu_seconds
-            self._kept, self._until = found, now + KEPT
-        return self._kept
+            self._sums, self._until = found, now + SUM_SECONDS
+        return self._sums
 
     def samples(self) -> Iterator[tuple[tuple[str, ...], float]]:
-        """The same as a metric has it."""
+        """Yield the same as samples of a metric."""
         for (tenant, tier, exact), gpu_seconds in self.gpu_seconds().items():
             yield (tenant, tier, str(exact).lower()), gpu_seconds
 
     def pods(self) -> Iterator[PodAtRisk]:
-        """The pods with work to lose, as work_since reckons it. The GPUs of a claim that pods share are the first's."""
+        """Yield the pods with work to lose. GPUs of a shared claim count for its first pod."""
         claims: set[tuple[str, str]] = set()
         for uid, holding, began in self.working():
             saved = self.last_save(uid)
@@ -149,11 +149,11 @@ class WorkAtRisk:
 log = logging.getLogger(__name__)
 
 UNTIL_HEARD = 60.0
-"""Seconds after the start in which all trainings that report have done so: until then more work seems to be at risk."""
+"""Seconds after the start until all trainings have reported. Before that, work at risk seems larger than it is."""
 ROUND = 5.0
 """Seconds between two rounds."""
 MOST_WRITES = 50
-"""In a round: what is to go first, then the largest changes. The others wait for the next one."""
+"""Most writes in a round: first annotations to remove, then the largest changes. Others wait for the next round."""
 
 
 class _Metadata(Metadata, frozen=True):
@@ -166,9 +166,9 @@ class _Object(View, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedObject:
-    """An object that may bear the annotation; `value` is "" where it has none. `ours`: nobody else has written it.
+    """An object that may have the annotation; `value` is "" if it has none. `ours`: nobody else has written it.
 
-    `owners` are the uids of what owns it.
+    `owners` are the uids of its owners.
     """
 
     namespace: str
@@ -179,7 +179,7 @@ class AnnotatedObject:
 
 
 class Wanted(NamedTuple):
-    """The value that an annotation should have, "" for none, and by how much the one that it has is off."""
+    """The value that an annotation should have, "" for none, and by how much its current value is off."""
 
     value: str
     off: float
@@ -187,14 +187,14 @@ class Wanted(NamedTuple):
 
 GONE = Wanted("", inf)
 Found = Mapping[str, AnnotatedObject]
-"""The objects that may bear an annotation, by uid."""
+"""The objects that may have an annotation, by uid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """One that is told, by an annotation of its own, on objects of `plural`: on those that one of `selections` finds.
+    """A scheduler that reads an annotation of its own, on objects of `plural` that one of `selections` finds.
 
-    `wanted` are the values of the annotation by the uids of objects, at a time in seconds since 1970.
+    `wanted` returns the values of the annotation by the uids of objects, at a time in seconds since 1970.
     """
 
     name: Literal["Kueue", "Volcano"]
@@ -206,7 +206,7 @@ class Scheduler:
 
 
 def boosts(pods: Iterable[PodAtRisk], found: Found, policy: TierPolicy, now: float) -> dict[str, Wanted]:
-    """Of the Workloads that own these pods, or what made them. An evicted one has none: it would evict others by it."""
+    """Return boosts for the Workloads of these pods. An evicted one gets none, because it would evict others by it."""
     owned = defaultdict[tuple[str, str], list[str]](list)
     for uid, workload in found.items():
         for owner in workload.owners:
@@ -227,7 +227,7 @@ def boosts(pods: Iterable[PodAtRisk], found: Found, policy: TierPolicy, now: flo
 
 
 def save_times(pods: Iterable[PodAtRisk], found: Found, _: TierPolicy, now: float) -> dict[str, Wanted]:
-    """Of pods that Volcano places; of one that has not saved, when it began: it would lose what came since."""
+    """Return the save times of pods that Volcano places. A pod without a save would lose all work since it began."""
     wanted: dict[str, Wanted] = {}
     for pod in pods:
         if pod.uid in found:
@@ -249,15 +249,15 @@ SCHEDULERS = (
     Scheduler("Kueue", "kueue.x-k8s.io/priority-boost", "kueue.x-k8s.io", "workloads", lambda _: [{}], boosts),
     Scheduler("Volcano", "volcano.sh/last-checkpoint-time", "", "pods", _placed_by_volcano, save_times),
 )
-"""Kueue's is KEP-7990, behind its gate PriorityBoost. Volcano's is read by the plugin `checkpoint` of volcano#5999."""
+"""The boost of Kueue is KEP-7990, behind its gate PriorityBoost. Volcano's plugin `checkpoint` is volcano#5999."""
 
 
 @dataclass(eq=False)
 class EvictionCosts:
-    """Tells one scheduler. Run `run` as a task.
+    """Writes the annotations for one scheduler. Run `run` as a task.
 
-    `at_risk` are the pods with work to lose. `leading`: whether this replica writes, and knows all of them. `count`
-    hears the outcome of each write.
+    `at_risk` returns the pods with work to lose. `leading`: whether this replica writes, and knows all of them. `count`
+    gets the outcome of each write.
     """
 
     client: Client
@@ -286,13 +286,13 @@ class EvictionCosts:
                 problem = str(error)
             except Exception:
                 log.exception("eviction costs not told", {"scheduler": self.scheduler.name})
-            if problem and problem != self._problem:  # said once: without the right to write it stays so
+            if problem and problem != self._problem:  # logged once, because a missing right to write stays missing
                 log.warning("eviction costs not told", {"scheduler": self.scheduler.name, "error": problem})
             self._problem = problem
             await asyncio.sleep(ROUND)
 
     async def _round(self) -> str:
-        """The first problem with a single object; "" without one."""
+        """Write the annotations of a round. Return the first problem with a single object; "" without one."""
         policy = self.policy()
         telling = policy.eviction_cost.get(self.scheduler.name, "Off") if self.leading() else "Off"
         sources: list[Source] = []
@@ -336,7 +336,7 @@ class EvictionCosts:
         )
 
     async def _write(self, uid: str, there: AnnotatedObject, value: str) -> str:
-        """What is wrong with that object; "" where nothing is. One that was deleted, or made anew, needs no write."""
+        """Write an annotation. Return the problem, "" without one. An object that is gone or new needs no write."""
         body = {"metadata": {"uid": uid, "annotations": {self.scheduler.annotation: value or None}}}
         try:
             await self.client.patch(path(self._version, self.scheduler.plural, there.namespace, there.name), body)
@@ -350,7 +350,7 @@ class EvictionCosts:
 
 
 def writes_of_a_round(found: Found, wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
-    """The values that are written in a round, by the uids of their objects."""
+    """Return the values that are written in a round, by the uids of their objects."""
     new = ((uid, each, wanted.get(uid, GONE)) for uid, each in found.items() if each.ours)
     off = ((wish.off, uid, wish.value) for uid, each, wish in new if wish.value != each.value)
     return [(uid, value) for _, uid, value in nlargest(MOST_WRITES, off)]

@@ -1,7 +1,7 @@
 """Requests to the API server: get, list, watch, create, replace, patch, delete. Every one has a timeout.
 
-Answers are decoded as far as a list or a watch needs: the objects themselves stay bytes. The names in a path come from
-tenants, so none may lead to another object than it names. Source:
+Answers are decoded as far as a list or a watch needs, and the objects themselves stay bytes. Names in a path come from
+tenants, so they are checked, or they could lead to other objects. Source:
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
@@ -19,11 +19,11 @@ from webhook.objects.view import Tree
 
 JSON = "application/json"
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
-"""A time in an object, for strftime of one in UTC."""
+"""The format of a time in an object, for strftime of a time in UTC."""
 
 
 class ApiRequest(msgspec.Struct, frozen=True):
-    """A request to a server: `body` is sent as JSON of that `content_type`."""
+    """A request to a server. `body` is sent as JSON of that `content_type`."""
 
     method: str
     path: str
@@ -55,7 +55,7 @@ class Event(msgspec.Struct):
 
 
 class ObjectMeta(msgspec.Struct, rename="camel"):
-    """What tells one object, and one state of it, from another."""
+    """The metadata that identify an object and its state."""
 
     name: str = ""
     uid: str = ""
@@ -71,7 +71,7 @@ class _Error(msgspec.Struct):
 
 
 def warning_text(header: str) -> str:
-    """The text of a Warning header, such as `299 - "be \\"careful\\""`."""
+    """Return the text of a Warning header, such as `299 - "be \\"careful\\""`."""
     return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
 
 
@@ -92,7 +92,7 @@ async def listed_objects(pages: AsyncIterator[Page]) -> AsyncIterator[msgspec.Ra
 
 
 async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:
-    """The events of a watch. Raises the error that the API server ends it with."""
+    """Yield the events of a watch. Raises the error with which the API server ends it."""
     async for line in lines(pieces):
         event = _decoded(line, path, Event)
         if event.type == "ERROR":
@@ -101,9 +101,9 @@ async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Ev
 
 
 def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
-    """The metadata of an object that a list or a watch brought. Raises Failed where it is no object.
+    """Return the metadata of an object from a list or a watch. Raises Failed if it is no object.
 
-    To watch on from the same version would bring it again.
+    A watch from the same version would bring it again.
     """
     try:
         return msgspec.json.decode(raw, type=_Object).metadata
@@ -112,7 +112,7 @@ def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
 
 
 async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines of any length. A last line without an end was cut off, and is no line."""
+    """Yield whole lines of any length. A last line without an end was cut off, and is dropped."""
     parts: list[bytes] = []
     async for piece in pieces:
         *ended, rest = piece.split(b"\n")
@@ -134,9 +134,9 @@ _SEGMENT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 
 
 def path(api_version: str, plural: str, namespace: str | None = None, name: str | None = None) -> str:
-    """The path of an object, or of a list where `name` is None; `api_version` as an object says it: "v1", "apps/v1".
+    """Return the path of an object, or of a list if `name` is None. `api_version` is such as "v1" or "apps/v1".
 
-    Raises Unreadable where a part is no name: an owner reference may say "../secrets/x".
+    Raises Unreadable if a part is no name, because an owner reference may be "../secrets/x".
     """
     group, _, version = api_version.rpartition("/")
     parts = ["apis", _checked(group), _checked(version)] if group else ["api", _checked(version)]
@@ -152,7 +152,7 @@ def _checked(part: str) -> str:
     return part
 
 
-if TYPE_CHECKING:  # its libraries take as long as all else that a command imports
+if TYPE_CHECKING:  # its libraries take as long as all other imports of a command
     from webhook.kube.connection import Connection
 
 JsonPatch = list[Tree]
@@ -162,28 +162,28 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Asks for metadata alone: https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations"""
+"""Accept headers for metadata: https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations"""
 
 FIELD_MANAGER = "gpu-tiers"
-"""Who wrote a field, as managedFields says it."""
+"""The manager of the fields that we write, in managedFields."""
 
 LOOKUP_SECONDS = 2.0
-"""For one look-up on a review's way: the webhook has 5 s in all."""
+"""Seconds for one look-up of a review, because the webhook has 5 s in all."""
 PAGE_SECONDS = 30.0
 PAGE_SIZE = 500
 SMALLER = 25
-"""By so much, where a page is too long: of the largest objects 20 are 30 MiB."""
+"""The divisor of the page size if a page is too long: 20 of the largest objects are 30 MiB."""
 WATCH_SECONDS = 300
-"""After this the API server ends a watch."""
+"""Seconds after which the API server ends a watch."""
 SILENCE_SECONDS = 150.0
-"""A watch that says nothing for so long is dead: bookmarks come about once a minute."""
+"""Seconds after which a silent watch counts as dead, because bookmarks come about once a minute."""
 
 
 class Client:
     """One API server. Paths are those of `path`; every method raises ApiError and nothing else."""
 
-    def __init__(self, way: "Connection") -> None:
-        self._way = way
+    def __init__(self, connection: "Connection") -> None:
+        self._api = connection
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
@@ -198,24 +198,24 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        await self._way.close()
+        await self._api.close()
 
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, accept: str = JSON) -> Tree:
-        return tree_of(await self._way.send(ApiRequest("GET", path, accept=accept), seconds), path)
+        return tree_of(await self._api.send(ApiRequest("GET", path, accept=accept), seconds), path)
 
     async def list_pages(
         self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[Page]:
-        """Yield all pages of a list, smaller ones where objects are large, because anybody may make hundreds of these.
+        """Yield all pages of a list, smaller ones if objects are large, because any user may create hundreds of these.
 
-        Raises Gone where it changed for too long while it was read.
+        Raises Gone if it changed for too long while it was read.
         """
         accept, size = METADATA_LIST if metadata_only else JSON, PAGE_SIZE
         query = dict(params or {})
         while True:
             query["limit"] = str(size)
             try:
-                page = page_of(await self._way.send(ApiRequest("GET", path, query, accept=accept), PAGE_SECONDS), path)
+                page = page_of(await self._api.send(ApiRequest("GET", path, query, accept=accept), PAGE_SECONDS), path)
             except TooLong:
                 if size == 1:
                     raise
@@ -238,32 +238,32 @@ class Client:
             "resourceVersion": resource_version,
         }
         request = ApiRequest("GET", path, query, accept=METADATA if metadata_only else JSON)
-        async with self._way.stream(request, SILENCE_SECONDS) as pieces:
+        async with self._api.stream(request, SILENCE_SECONDS) as pieces:
             yield events_of(pieces, path)
 
     async def create(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
     ) -> Tree:
-        """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
-        return tree_of(await self._way.send(ApiRequest("POST", path, {"fieldManager": manager}, body), seconds), path)
+        """Create an object in the list at `path`, and return it as stored. Raises Conflict if its name is taken."""
+        return tree_of(await self._api.send(ApiRequest("POST", path, {"fieldManager": manager}, body), seconds), path)
 
     async def try_create(self, path: str, body: Tree, warnings: list[str], *, seconds: float) -> None:
-        """Create an object in a dry run, of which nothing is stored; `warnings` gets those of a refusal too."""
+        """Create an object in a dry run, which stores nothing. `warnings` gets the warnings of a refusal too."""
         headers: list[str] = []
         params = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
         try:
-            await self._way.send(ApiRequest("POST", path, params, body), seconds, headers)
+            await self._api.send(ApiRequest("POST", path, params, body), seconds, headers)
         finally:
             warnings += map(warning_text, headers)
 
     async def replace(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
     ) -> Tree:
-        """Put an object in the place of the one at `path`; the object as it was stored.
+        """Replace the object at `path`, and return it as stored.
 
-        Conflict where the stored one is no longer at the resourceVersion that `body` bears.
+        Raises Conflict if the stored object has another resourceVersion than `body`.
         """
-        return tree_of(await self._way.send(ApiRequest("PUT", path, {"fieldManager": manager}, body), seconds), path)
+        return tree_of(await self._api.send(ApiRequest("PUT", path, {"fieldManager": manager}, body), seconds), path)
 
     async def patch(
         self,
@@ -274,17 +274,17 @@ class Client:
         seconds: float = LOOKUP_SECONDS,
         strategic: bool = False,
     ) -> Tree:
-        """Apply a merge patch (RFC 7386, a dict) or a JSON patch (RFC 6902, a list); the object as it is now.
+        """Apply a merge patch (RFC 7386, a dict) or a JSON patch (RFC 6902, a list), and return the object.
 
         `strategic`: a dict is a strategic merge patch, which names the items of a list by their keys.
 
-        Conflict where a merge patch bears another resourceVersion than the object, Invalid where a `test` of a JSON
+        Raises Conflict if a merge patch has another resourceVersion than the object, and Invalid if a `test` of a JSON
         patch does not hold.
         """
         of_a_dict = STRATEGIC_PATCH if strategic else MERGE_PATCH
         content_type = JSON_PATCH if isinstance(body, list) else of_a_dict
         request = ApiRequest("PATCH", path, {"fieldManager": manager}, body, content_type)
-        return tree_of(await self._way.send(request, seconds), path)
+        return tree_of(await self._api.send(request, seconds), path)
 
     async def delete(
         self, path: str, *, version: str, uid: str = "", grace: int | None = None, seconds: float = LOOKUP_SECONDS
@@ -296,4 +296,4 @@ class Client:
         preconditions = {"resourceVersion": version} | ({"uid": uid} if uid else {})
         in_time = {} if grace is None else {"gracePeriodSeconds": grace}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **in_time}
-        await self._way.send(ApiRequest("DELETE", path, body=options), seconds)
+        await self._api.send(ApiRequest("DELETE", path, body=options), seconds)

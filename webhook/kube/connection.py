@@ -1,7 +1,7 @@
-"""The one place that touches the Kubernetes client library: credentials, TLS and HTTP, as bytes.
+"""The only module that uses the Kubernetes client library: credentials, TLS and HTTP, as bytes.
 
-Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know. From one
-replica to another goes HTTPS that trusts nothing but the certificate that both serve.
+It uses the library's configuration and its aiohttp layer, but not its models, because they drop unknown fields. HTTPS
+between replicas trusts only the certificate that both serve.
 """
 
 import ast
@@ -35,14 +35,14 @@ from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unu
 
 _PARTS = ("dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 _UNUSED = {"kubernetes.config", *(f"kubernetes.{aio}{part}" for aio in ("", "aio.") for part in _PARTS)}
-"""Whoever uses one of them all the same has it read then; `leader_election` does so with one."""
+"""Parts of the library that are loaded at their first use only, as `leader_election` uses one of them."""
 
 _CAS = "SSL_CERT_FILE"
-"""Tells OpenSSL which file has the CAs that it trusts by itself."""
+"""The variable with the file of the CAs that OpenSSL trusts by default."""
 
 
 class _Unused:
-    """Finds these parts as every other module, and leaves them unread until somebody asks for something in them."""
+    """Finds these parts like any other module, and loads them at their first use."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -54,9 +54,10 @@ class _Unused:
 
 @contextmanager
 def unused_parts_left() -> Iterator[None]:
-    """For the first import of the Kubernetes library, whose packages import all of their parts, and of aiohttp.
+    """Speed up the first import of the Kubernetes library and of aiohttp.
 
-    That reads all CAs of this machine, twice, for connections without a TLS context of their own; ours have one.
+    The library imports all of its parts. aiohttp reads all CAs of this machine, twice, for connections without a TLS
+    context of their own, which ours have.
     """
     sys.meta_path.insert(0, _Unused)
     named = os.environ.get(_CAS)
@@ -77,10 +78,10 @@ with unused_parts_left():
     from kubernetes.aio.config import kube_config
 
 _config: Any = config
-"""The library has no types worth the name; nothing of it leaves this file."""
+"""The library has hardly any types, so nothing of it leaves this file."""
 
 _WRONG_IN_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
-"""What the library raises for values of another type than it takes."""
+"""The errors of the library for values of a wrong type."""
 
 _NOT_THERE = ("File does not exists", "the kubeconfig names a file that is not there")
 
@@ -89,14 +90,14 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 GOODBYE_SECONDS = 2.0
 
 MOST_BYTES = 32 << 20
-"""Of one answer that is read whole. An object has 1.5 MiB at most, but hundreds of them would fill our memory."""
+"""Bytes of one answer that is read whole. An object has 1.5 MiB at most, but hundreds of them would fill our memory."""
 
 
 class _Rest(RESTClientObject):
-    """HTTP whose every connection has ended once `close` returns.
+    """An HTTP client whose connections have all ended when `close` returns.
 
-    aiohttp waits for those in its pool. One whose request was cancelled says goodbye on its own, as TLS does, and the
-    event loop, which often ends after `close`, complains of its open socket.
+    aiohttp waits for the connections in its pool only. A cancelled one still shuts down TLS, and the event loop, which
+    often ends after `close`, complains of its open socket.
     """
 
     def __init__(self, configuration: Any) -> None:
@@ -104,11 +105,11 @@ class _Rest(RESTClientObject):
         self._sockets = weakref.WeakSet[socket.socket]()
 
     async def close(self) -> None:
-        """Close all connections; those that nobody answers on are left after a while."""
+        """Close all connections. Give up on unanswered ones after a while."""
         await super().close()
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_SECONDS):
-                while any(each.fileno() != -1 for each in self._sockets):  # noqa: ASYNC110 - nobody tells
+                while any(each.fileno() != -1 for each in self._sockets):  # noqa: ASYNC110 - there is no signal
                     await asyncio.sleep(0.001)
 
     def _create_connector(self) -> aiohttp.TCPConnector:
@@ -121,17 +122,17 @@ class _Rest(RESTClientObject):
 
 
 class Connection:
-    """Authenticated HTTP to one server. Made by `connect` or `elsewhere`; close it with `close`."""
+    """Authenticated HTTP to one server, from `connect` or `elsewhere`. Close it with `close`."""
 
     def __init__(self, configuration: Any, loader: Any = None, act_as: Sequence[tuple[str, str]] = ()) -> None:
-        # aiohttp looks for a proxy before each request, in a thread of its own: 0.5 ms where there is none.
+        # aiohttp looks for a proxy before each request, in a thread of its own, which takes 0.5 ms without a proxy.
         by_proxy = bool(getproxies()) and yarl.URL(configuration.host).host not in _LOOPBACK  # as Go's clients do
         configuration.client_session_kwargs = {"trust_env": by_proxy}
         self._configuration = configuration
         self._act_as = act_as
         self._rest = _Rest(configuration)
         self._watches = _Rest(configuration)
-        self._watches.maxsize = 0  # without bound: else watches, which last, would leave requests no connection
+        self._watches.maxsize = 0  # no limit, because long watches would otherwise leave requests no connection
         self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
 
     async def close(self) -> None:
@@ -141,9 +142,9 @@ class Connection:
         await asyncio.gather(self._rest.close(), self._watches.close())
 
     async def send(self, request: ApiRequest, seconds: float, warned: list[str] | None = None) -> bytes:
-        """Return the whole answer. Raises ApiError; so many seconds bound all of it.
+        """Return the whole answer within so many seconds. Raises ApiError; TooLong beyond MOST_BYTES.
 
-        TooLong where it has more than MOST_BYTES. `warned` gets the headers with warnings, also those of a failure.
+        `warned` gets the headers with warnings, also those of a failure.
         """
         limit = aiohttp.ClientTimeout(total=seconds, ceil_threshold=float("inf"))
         async with self._response(self._rest, request, limit, warned) as response:
@@ -159,7 +160,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Yield a body that never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
+        """Yield a body that never ends, in pieces. Raises Unreachable if nothing comes for `idle` seconds."""
         limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
         async with self._response(self._watches, request, limit) as response:
             try:
@@ -174,7 +175,7 @@ class Connection:
         method, path = request.method, request.path
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(request.params)}", encoded=True)
         try:
-            # The token of now: a ServiceAccount's changes every hour.
+            # The current token, because that of a ServiceAccount changes every hour.
             token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
             headers = CIMultiDict({"Content-Type": request.content_type, "Accept": request.accept})
             headers["User-Agent"] = "gpu-tiers"
@@ -192,7 +193,7 @@ class Connection:
 
 
 def _why(error: aiohttp.ClientError | OSError) -> str:
-    """Such as: `Cannot connect to 127.0.0.1:6443: Connection refused`."""
+    """Return the reason, such as `Cannot connect to 127.0.0.1:6443: Connection refused`."""
     if not isinstance(error, aiohttp.ClientConnectorError):
         return str(error) or "no answer in time"
     cause = error.os_error
@@ -201,15 +202,15 @@ def _why(error: aiohttp.ClientError | OSError) -> str:
 
 
 def _break_off(response: aiohttp.ClientResponse) -> None:
-    """Close at once: a polite end of TLS outlives the event loop, which then complains of an open socket."""
+    """Close at once, because a TLS shutdown outlives the event loop, which then complains of an open socket."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
 
 
 async def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
-    """A connection by the kubeconfig given, else by the pod's ServiceAccount, else by $KUBECONFIG or ~/.kube/config.
+    """Connect by the given kubeconfig, or the pod's ServiceAccount, or $KUBECONFIG or ~/.kube/config, in this order.
 
-    `context` is one of the kubeconfig. Raises Unreachable where none of them can be used.
+    `context` is one of the kubeconfig. Raises Unreachable if none of them can be used.
     """
     configuration = client.Configuration()
     try:
@@ -225,7 +226,7 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
 
 
 def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connection:
-    """To a server that is not the API server, with what the files hold now. Raises OSError or ValueError."""
+    """Connect to another server, with the current content of the files. Raises OSError or ValueError."""
     ca = ca_file.read_text(encoding="utf-8") if ca_file else None
     configuration = client.Configuration(host=url.rstrip("/"), ca_cert_data=ca)
     if token_file:
@@ -234,11 +235,11 @@ def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connec
 
 
 async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
-    """The library's loader. Raises Unreachable where a credential plugin fails: it logs that, and goes on as nobody."""
+    """Return the library's loader. Raises Unreachable if a credential plugin fails, which the library only logs."""
     log, failures = logging.getLogger(kube_config.__name__), list[str]()
 
-    def kept(record: logging.LogRecord) -> bool:
-        """Take the plugin's own words from `exec: process returned 1. b'login expired'`, or an OSError of Python's."""
+    def note_failure(record: logging.LogRecord) -> bool:
+        """Note the plugin's message from `exec: process returned 1. b'login expired'`, or from an OSError."""
         logged = record.getMessage()
         words = re.fullmatch(r"exec: process returned \d+\. (b.*)", logged)
         said = ast.literal_eval(words[1]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
@@ -246,11 +247,11 @@ async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
             failures.append(" ".join(said.split()))
         return record.levelno < logging.ERROR
 
-    log.addFilter(kept)
+    log.addFilter(note_failure)
     try:
         loader = await _config.load_kube_config(found.files, found.context, client_configuration=configuration)
     finally:
-        log.removeFilter(kept)
+        log.removeFilter(note_failure)
     if failures:
         command = (found.user.get("exec") or {}).get("command")
         raise unusable(f'the credential plugin "{command}" gives no login: {failures[0]}')
@@ -258,14 +259,14 @@ async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
 
 
 IDLE_SECONDS = 90.0
-"""A connection to a peer that nobody uses is kept for so long; the server keeps it longer."""
+"""Seconds for which an idle connection to a peer stays open. The server leaves it open for longer."""
 END = b"-----END CERTIFICATE-----"
 
 
 class Peers:
-    """Connections to other replicas that stay open. Close it at the end. Make it in the loop that uses it.
+    """Connections to other replicas that stay open. Create it in the loop that uses it, and close it at the end.
 
-    `certificate`: the PEM of what they serve now, the leaf first.
+    `certificate` returns the PEM of the current serving certificate, the leaf first.
     """
 
     def __init__(self, certificate: Callable[[], bytes]) -> None:
@@ -281,7 +282,7 @@ class Peers:
     async def post(
         self, address: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> AsyncIterator[Awaitable[bytes]]:
-        """Entered once the answer's head is there: the rest is to be awaited. Raises Unreachable or Failed."""
+        """Send a request, and yield the answer's body when its head is there. Raises Unreachable or Failed."""
         asked = self._session.post(
             f"https://{address}{path}", headers=headers, data=body, ssl=_trusting(self._certificate())
         )
@@ -296,7 +297,7 @@ class Peers:
 
 @lru_cache(maxsize=2)
 def _trusting(certificate: bytes) -> ssl.SSLContext:
-    """Trusts no authority but that one certificate, so it need not bear the address: who shows it has its key."""
+    """Trust this certificate only. It need not have the address, because only a replica has its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False

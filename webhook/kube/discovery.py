@@ -1,4 +1,4 @@
-"""Finds what this API server serves: the version of an API, and the resource that a person's word for kubectl means."""
+"""Finds what the API server serves: the version of an API, and the resource of a word that kubectl would accept."""
 
 import asyncio
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from webhook.kube.errors import Failed, NotFound
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Missing
 
-KEPT_SECONDS = 300.0
+CACHE_SECONDS = 300.0
 
 
 async def _preferred_version(client: Client, group: str, plural: str) -> str:
@@ -26,16 +26,16 @@ async def _preferred_version(client: Client, group: str, plural: str) -> str:
 
 
 class Discovery:
-    """Answers for group and plural, kept for five minutes: an API server is rarely upgraded more often."""
+    """The served versions by group and plural, cached for five minutes, because API servers are rarely upgraded."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._found: TTLCache[tuple[str, str], str] = TTLCache(KEPT_SECONDS, size=16)
+        self._found: TTLCache[tuple[str, str], str] = TTLCache(CACHE_SECONDS, size=16)
 
     async def api_version(self, group: str, plural: str) -> str:
-        """The API version, such as "resource.k8s.io/v1", by the API server's own preference.
+        """Return the API version that the API server prefers, such as "resource.k8s.io/v1".
 
-        Raises Missing where no version is served, ApiError where that can't be told.
+        Raises Missing if no version is served, and ApiError if the API server can't be asked.
         """
         return await self._found.get((group, plural), lambda: _preferred_version(self._client, group, plural))
 
@@ -44,7 +44,7 @@ class Discovery:
 
 
 async def served_version(client: Client, group: str, plural: str) -> str | None:
-    """The version of an API that this cluster serves, None where it serves none. Raises ApiError."""
+    """Return the version of an API that this cluster serves; None if it serves none. Raises ApiError."""
     try:
         return await _preferred_version(client, group, plural)
     except Missing:
@@ -67,16 +67,16 @@ class ServedResource(msgspec.Struct, frozen=True):
         return self.api_version.rpartition("/")[0]
 
     def is_called(self, word: str) -> bool:
-        """Tells whether a person may mean it: by plural, singular, short name or kind, with or without its group."""
+        """Tell whether a word names it, by plural, singular, short name or kind, with or without its group."""
         name, _, rest = word.lower().partition(".")
         version = self.api_version.rpartition("/")[2]
         return name in self.names and rest in ("", self.group, f"{version}.{self.group}")
 
 
 async def resources_of(client: Client, groups: Collection[str]) -> list[ServedResource]:
-    """The resources of these groups that the API server serves, in its own order, which is kubectl's too.
+    """Return the served resources of these groups, in the order of the API server, which is kubectl's too.
 
-    A group that does not answer is left out. Raises ApiError where the API server can't be asked at all.
+    A group that does not answer is left out. Raises ApiError if the API server does not answer at all.
     """
     found = await client.get("/apis", seconds=SECONDS)
     served = [each["preferredVersion"]["groupVersion"] for each in found.get("groups") or ()]

@@ -1,4 +1,4 @@
-"""The failures between us and the API server: a class for each kind of failure, with a sentence."""
+"""The errors of requests to the API server, a class for each kind."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -7,19 +7,19 @@ import msgspec
 
 
 class ApiError(Exception):
-    """The API server did not give what was asked for; the text is a sentence for a log or a person."""
+    """A request to the API server failed. The text is a sentence for logs and users."""
 
 
 class Unreachable(ApiError):  # noqa: N818 - reads as what happened
-    """No answer: refused, broken off, or too late."""
+    """There was no answer: the connection was refused or broken off, or it took too long."""
 
 
 class TooLong(ApiError):  # noqa: N818
-    """An answer that is not read to its end: it would take too much memory."""
+    """An answer that is not read to its end, because it would take too much memory."""
 
 
 class Failed(ApiError):  # noqa: N818
-    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself of `path`."""
+    """An answer that is no success. `code` is the HTTP status, and `said` the API server's own message on `path`."""
 
     def __init__(self, sentence: str, code: int, said: str = "", path: str = "") -> None:
         super().__init__(sentence)
@@ -37,15 +37,15 @@ class NoSuchApi(NotFound):
 
 
 class Unauthorized(Failed):
-    """401, or 403 for nobody: the API server does not know who asks."""
+    """401, or 403 without credentials: the API server does not know the user."""
 
 
 class Forbidden(Failed):
-    """403: who asks may not do this."""
+    """403: the user may not do this."""
 
 
 class Conflict(Failed):
-    """409: the object is at another resourceVersion than the one given, or one of that name exists already."""
+    """409: the object has another resourceVersion than the one given, or one of that name exists already."""
 
 
 class Gone(Failed):
@@ -53,14 +53,14 @@ class Gone(Failed):
 
 
 class Invalid(Failed):
-    """422: the object is not one that the API takes, or a `test` of a JSON patch does not hold."""
+    """422: the API does not accept the object, or a `test` of a JSON patch does not hold."""
 
 
 _NO_SUCH_RESOURCE = "the server could not find the requested resource"
-"""What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
+"""The message of a Status on an unknown resource of a served group. For an unknown group there is no Status."""
 
 _NOBODY = 'User "system:anonymous" cannot '
-"""What a Status says to who gives no credentials."""
+"""The message of a Status to a user without credentials."""
 
 _OF_CODE: Mapping[int, type[Failed]] = {
     401: Unauthorized,
@@ -77,7 +77,7 @@ class _Status(msgspec.Struct):
 
 
 def failure(method: str, path: str, code: int, body: bytes) -> Failed:
-    """The error for an HTTP status, with the message of the API server's Status where there is one."""
+    """Return the error for an HTTP status, with the message of the API server's Status if there is one."""
     try:
         said = msgspec.json.decode(body, type=_Status).message
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The kubeconfig of whoever asks, as kubectl reads it: which files, whose context, and what is wrong with it."""
+"""The user's kubeconfig as kubectl reads it: its files, its context, and its problems."""
 
 import os
 from collections import ChainMap
@@ -14,14 +14,14 @@ from webhook.kube.errors import Unreachable
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _NO_KUBECONFIG = (AttributeError, KeyError, TypeError, ValueError)
-"""What reading raises for YAML that is something else, such as one word."""
+"""The errors of reading YAML that is no kubeconfig, such as one word."""
 
 _Entry = Mapping[str, Any]
 _Entries = Mapping[str, _Entry]
 
 
 class _Content(msgspec.Struct, frozen=True):
-    """What one file has by name."""
+    """The content of one file."""
 
     clusters: dict[str, _Entry]
     users: dict[str, _Entry]
@@ -30,7 +30,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """The context that counts, with its user. `files` is as $KUBECONFIG has them, without those that hold nothing."""
+    """The selected context with its user. `files` are those of $KUBECONFIG without empty ones."""
 
     files: str
     context: str
@@ -38,7 +38,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
     user: Mapping[str, Any]
 
     def acting_as(self) -> Iterator[tuple[str, str]]:
-        """The headers by which a user acts as another, which the client library leaves out.
+        """Yield the headers by which a user acts as another, which the client library leaves out.
 
         https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
         """
@@ -53,31 +53,31 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 def in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
-    """Whether the pod's ServiceAccount counts, because no kubeconfig is named."""
+    """Tell whether the pod's ServiceAccount is used, because no kubeconfig is named."""
     return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
 
 
 def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
-    """The namespace that kubectl would take with this kubeconfig and context. Raises Unreachable."""
+    """Return the namespace that kubectl would use with this kubeconfig and context. Raises Unreachable."""
     if not in_cluster(kubeconfig, context):
         return read_kubeconfig(kubeconfig, context).namespace
     return _OWN_NAMESPACE.read_text(encoding="utf-8").strip() if _OWN_NAMESPACE.is_file() else "default"
 
 
 def read_kubeconfig(kubeconfig: Path | None, context: str | None) -> Kubeconfig:
-    """That of the file, else of $KUBECONFIG or ~/.kube/config. Raises Unreachable, which says what is wrong with it."""
+    """Read the file, or $KUBECONFIG, or ~/.kube/config. Raises Unreachable with the problem."""
     named = os.environ.get("KUBECONFIG") or "~/.kube/config"  # an empty one is none, as for kubectl
     places = [kubeconfig] if kubeconfig else [Path(each).expanduser() for each in named.split(os.pathsep) if each]
-    held = {str(place): content for place in places if (content := _content(place))}
-    if not held:
+    contents = {str(place): content for place in places if (content := _content(place))}
+    if not contents:
         instead = "" if kubeconfig else "; name one with --kubeconfig, or in $KUBECONFIG"
         empty = any(place.is_file() for place in places)
         files = ", ".join(map(str, places))
         raise unusable(f"{f'{files} is empty' if empty else f'there is no kubeconfig at {files}'}{instead}")
-    first = next((each.current for each in held.values() if each.current), "")
-    clusters: _Entries = ChainMap(*(each.clusters for each in held.values()))
-    users: _Entries = ChainMap(*(each.users for each in held.values()))
-    contexts: _Entries = ChainMap(*(each.contexts for each in held.values()))
+    first = next((each.current for each in contents.values() if each.current), "")
+    clusters: _Entries = ChainMap(*(each.clusters for each in contents.values()))
+    users: _Entries = ChainMap(*(each.users for each in contents.values()))
+    contexts: _Entries = ChainMap(*(each.contexts for each in contents.values()))
     name = first if context is None else context
     if name not in contexts:
         asked = f'no context "{name}"' if name else "no current context"
@@ -85,11 +85,11 @@ def read_kubeconfig(kubeconfig: Path | None, context: str | None) -> Kubeconfig:
     found = contexts[name]
     _require_whole(name, clusters.get(str(found.get("cluster"))), found, users)
     namespace = str(found.get("namespace") or "default")
-    return Kubeconfig(os.pathsep.join(held), name, namespace, users.get(str(found.get("user")), {}))
+    return Kubeconfig(os.pathsep.join(contents), name, namespace, users.get(str(found.get("user")), {}))
 
 
 def _require_whole(name: str, cluster: _Entry | None, context: _Entry, users: _Entries) -> None:
-    """Raises Unreachable where a context leads nowhere: the client library would then ask this machine, or fail."""
+    """Require a complete context, or the client library would ask this machine, or fail. Raises Unreachable."""
     user = context.get("user")
     if cluster is None:
         raise unusable(f'context "{name}" names the cluster "{context.get("cluster")}", which the kubeconfig lacks')
@@ -102,12 +102,12 @@ def _require_whole(name: str, cluster: _Entry | None, context: _Entry, users: _E
 
 
 def unusable(problem: str) -> Unreachable:
-    """What is wrong with a kubeconfig, as it is told."""
+    """Return the error for a problem of a kubeconfig."""
     return Unreachable(f"can't find the API server: {problem}")
 
 
 def _content(place: Path) -> _Content | None:
-    """What a file holds; None where it is empty, or not there."""
+    """Return the content of a file; None if it is empty, or does not exist."""
     try:
         found = yaml.safe_load(place.read_text(encoding="utf-8")) if place.exists() else None
         return found and _Content(

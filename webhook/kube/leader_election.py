@@ -1,6 +1,6 @@
-"""One of several processes leads: the client library's election, on a Lease that our own client reads and writes.
+"""Elects a leader with the client library's election, on a Lease that our own client reads and writes.
 
-A Lease does not fence: a leader that was paused believes in it for a moment longer. What it writes is fenced by terms
+A Lease does not fence writes, because a leader that was paused believes in it for a moment longer. Terms fence them
 (docs/ledger.md). Source: https://kubernetes.io/docs/concepts/architecture/leases/
 """
 
@@ -27,26 +27,24 @@ log = logging.getLogger(__name__)
 
 API_VERSION = "coordination.k8s.io/v1"
 ADDRESS = "gpu-tiers.dev/leader-address"
-"""Annotation of the Lease: host and port at which the other replicas reach the leader."""
+"""The annotation of the Lease with host and port of the leader, for the other replicas."""
 
 RENEWED_SECONDS = 3.0
-"""A renewal may be so old whatever the Lease's time: nobody renews it, or looks at it, more often than every second."""
+"""Least age at which a renewal is too old, because a Lease is renewed and read once a second at most."""
 
 Lead = Callable[[bool], Awaitable[None]]
-"""What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty."""
+"""The work of the leader until it is cancelled. True: nobody has led before, because the Lease was empty."""
 
 
 async def _nothing() -> None:
-    """The library's own hooks: it would not notice that the leader's work has ended."""
+    """Do nothing in the library's hooks, because it would not notice that the leader's work has ended."""
 
 
 class LeaderElection(BaseLock):
     """Competes for one Lease, as namespace/name, under an `identity` that no other process has.
 
-    `seconds`: how long it holds unrenewed.
-
-    `address` is where the others reach us while we lead; "" for nowhere. It is the lock as the library asks for it,
-    which takes records of times and durations as text.
+    `seconds`: how long the Lease is valid without a renewal. `address`: host and port of this process for the other
+    replicas while it leads; "" for none. The class is the library's lock, which takes times and durations as text.
     """
 
     def __init__(
@@ -69,21 +67,21 @@ class LeaderElection(BaseLock):
         self._stored: Tree = {}
         self._holder = LeaseHolder(clock)
         self._missing_since: float | None = None
-        self._was_held = self._was_new = False
+        self._was_taken = self._was_new = False
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, "" for nobody or one that has run out: who does not lead reads it every few seconds."""
+        """The identity of the leader, "" for none or an expired Lease. Others read the Lease every few seconds."""
         return self._holder.name
 
     @property
     def is_renewed(self) -> bool:
-        """Whether whoever holds the Lease, we too, renews it: a leader that has died holds it for some time yet."""
+        """True if the leader, also this process, renews the Lease, which stays for a while after a leader has died."""
         return self._holder.is_renewed
 
     @property
     def holder_address(self) -> str:
-        """Where the holder says that it is reached; "" for nowhere. One of another version may have left another's."""
+        """The address of the leader; "" for none. A leader of an older version may leave the address of another one."""
         return self._annotations.get(ADDRESS, "") if self.holder else ""
 
     @property
@@ -91,7 +89,7 @@ class LeaderElection(BaseLock):
         return self._stored.get("metadata", {}).get("annotations") or {}
 
     async def run(self, lead: Lead) -> None:
-        """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
+        """Compete for ever, and lead while the Lease is ours. Give it up when `lead` ends."""
         while True:
             election: Any = Election(
                 Config(
@@ -139,9 +137,9 @@ class LeaderElection(BaseLock):
         )
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ARG002
-        """Make the Lease where it stays missing: helm makes it after the Deployment, Argo CD does not make it.
+        """Create the Lease if it stays missing: helm creates it after the Deployment, and Argo CD does not create it.
 
-        That it was missing does not prove that nobody has led.
+        A missing Lease does not prove that nobody has led.
         """
         if self._missing_since is None or self._clock() - self._missing_since < self._seconds:
             return False
@@ -149,23 +147,23 @@ class LeaderElection(BaseLock):
         return await self._done(self._client.create(self._list, lease))
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
-        before, was_held = self._stored.get("spec") or {}, self._was_held
+        before, was_taken = self._stored.get("spec") or {}, self._was_taken
         metadata = {**self._stored["metadata"], "annotations": {**self._annotations, ADDRESS: self._address}}
         lease = {**self._stored, "metadata": metadata, "spec": self._spec(before)}
         done = await self._done(self._client.replace(f"{self._list}/{name}", lease))
-        self._was_new |= done and not before and not was_held
+        self._was_new |= done and not before and not was_taken
         return done
 
     async def _give_up(self) -> None:
-        """Let the next one have it at once, if it is still ours."""
+        """Release the Lease for the next leader, if it is still ours."""
         self._was_new = False
-        held, record = await self.get(self.name, self.namespace)
-        if held and record.holder_identity == self.identity:
+        exists, record = await self.get(self.name, self.namespace)
+        if exists and record.holder_identity == self.identity:
             spec = {**self._stored["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
             await self._done(self._client.replace(f"{self._list}/{self.name}", {**self._stored, "spec": spec}))
 
     def _spec(self, before: Tree) -> Tree:
-        """For people, and for the others, who see that it changes: nobody compares its times with a clock."""
+        """Return the spec to write. Other replicas only see that it changes, and compare its times with no clock."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         again = before.get("holderIdentity") == self.identity
         return {
@@ -178,7 +176,7 @@ class LeaderElection(BaseLock):
 
     def _see(self, lease: Tree) -> None:
         self._stored, self._missing_since = lease, None
-        self._was_held = self._was_held or bool(lease.get("spec"))
+        self._was_taken = self._was_taken or bool(lease.get("spec"))
         self._holder.see(lease.get("spec") or {})
 
     async def _done(self, request: Awaitable[Tree]) -> bool:
@@ -191,9 +189,9 @@ class LeaderElection(BaseLock):
 
 
 class LeaseHolder:
-    """Whoever renews the Lease; nobody once it was not seen to change for as long as it lasts.
+    """The leader by the Lease; none once the Lease has not changed for its duration.
 
-    So the clocks of two machines are never compared.
+    The clocks of two machines are never compared.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -203,19 +201,19 @@ class LeaseHolder:
         self._was_renewed = False
 
     def see(self, spec: Tree) -> None:
-        """Take the Lease's spec as it was read or written: each renewal changes its renewTime."""
+        """Note the Lease's spec as it was read or written. Each renewal changes its renewTime."""
         if spec != self._spec:
             self._was_renewed = spec.get("holderIdentity") == self._spec.get("holderIdentity")
             self._spec, self._changed = spec, self._clock()
 
     @property
     def name(self) -> str:
-        held = self._clock() - self._changed < self._lasts
-        return (self._spec.get("holderIdentity") or "") if held else ""
+        is_valid = self._clock() - self._changed < self._lasts
+        return (self._spec.get("holderIdentity") or "") if is_valid else ""
 
     @property
     def is_renewed(self) -> bool:
-        """Whether it was renewed a moment ago, and not only taken: a new leader has not counted yet."""
+        """True if it was renewed a moment ago, and not only taken, because a new leader has not counted yet."""
         recently = self._clock() - self._changed < max(self._lasts / 3, RENEWED_SECONDS)
         return bool(self.name) and self._was_renewed and recently
 

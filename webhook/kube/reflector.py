@@ -1,9 +1,9 @@
-"""Follows kinds of objects, each by a paged list and then a watch, and hands each object on as soon as it is read.
+"""Follows kinds of objects, each by a paged list and then a watch, and passes each object on as soon as it is read.
 
-No deletion is lost: a watch resumes after the last event, and where that is no longer possible a new list replaces
-all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+No deletion is lost: a watch resumes after the last event, and if that is no longer possible, a new list replaces all.
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 
-Over reflectors stand a store that one fills, and several that begin and end together.
+A `Store` has the objects of one reflector, and `Reflectors` begin and end together.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ T = TypeVar("T")
 
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 5.0
-"""Seconds between attempts: doubled from the first to the longest, each half to one and a half times as long. Short,
-for until an attempt succeeds reviews are decided by what was true before."""
+"""Seconds between attempts, doubled from the first to the longest, each half to one and a half times as long. They are
+short, because until an attempt succeeds reviews are decided by old objects."""
 TOO_MANY = 429
 BREATH = 50
-"""Objects between two looks at other work: reviews go on while a long list is read."""
+"""Objects between two pauses for other work, so that reviews go on while a long list is read."""
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A list to follow. `key` names the objects: by uid, or by name where names are unique.
+    """A list to follow. `key` identifies the objects, by uid, or by name if names are unique.
 
-    `metadata_only`: nothing else of the objects is sent.
+    `metadata_only`: only the metadata of objects are sent.
     """
 
     path: str
@@ -46,26 +46,26 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Listing:
-    """A list of all objects and lists of some exclude each other: the older of two must not be the last word.
+    """A lock between a list of all objects and lists of some, so that the older one never overwrites the newer one.
 
-    Lists of some run side by side.
+    Lists of some may run at the same time.
     """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._turn = asyncio.Lock()
+        self._entry = asyncio.Lock()
         self._parts = 0
 
     @asynccontextmanager
     async def of_all(self) -> AsyncIterator[None]:
-        """From the request of a list of all until it is handed on."""
-        async with self._turn, self._lock:
+        """Lock from the request of a list of all objects until it is passed on."""
+        async with self._entry, self._lock:
             yield
 
     @asynccontextmanager
     async def of_a_part(self) -> AsyncIterator[None]:
-        """The same for a list of some."""
-        async with self._turn:
+        """Lock for a list of some objects."""
+        async with self._entry:
             if not self._parts:
                 await self._lock.acquire()
             self._parts += 1
@@ -81,9 +81,9 @@ class Listing:
 class Reflector(Generic[T]):
     """Lists and watches a source until it is cancelled, for a store or a ledger.
 
-    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist. `listing` is
-    held from the request of a list until it is handed on: whoever holds it knows that no older list is to come.
-    `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
+    `project` reduces an object's bytes to a value; None is as if the object did not exist. `listing` is locked from the
+    request of a list until it is passed on, so that no older list follows meanwhile. `on_change` gets a key and its new
+    value, None once it is gone; `on_relist` gets all that exist.
     """
 
     client: Client
@@ -99,12 +99,12 @@ class Reflector(Generic[T]):
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     problem: str | None = None
     heard: float = 0.0
-    """When the API server said something last, by the monotonic clock: a bookmark comes about once a minute."""
+    """The monotonic time of the last event or list. A bookmark comes about once a minute."""
 
     def relist(self) -> None:
-        """Read everything again at once: what `project` makes of objects has changed."""
+        """Read everything again at once, because `project` has changed."""
         if self._watching is not None and not self._relist_wanted:
-            self._watching.reschedule(0)  # once: a time-out that is over can't be moved
+            self._watching.reschedule(0)  # only once, because a time-out that is over can't be moved
         self._relist_wanted = True
 
     async def run(self) -> None:
@@ -123,7 +123,7 @@ class Reflector(Generic[T]):
 
     async def _failed(self, error: ApiError) -> None:
         if isinstance(error, Failed) and error.code != TOO_MANY:
-            self._version = ""  # the version may be what the API server does not like
+            self._version = ""  # the API server may refuse this version
         if self.problem is None and not isinstance(error, Gone):
             log.warning("watch failed", {"path": self.source.path, "error": str(error)})
         self.problem = str(error)
@@ -173,11 +173,11 @@ class Reflector(Generic[T]):
 
 
 PATIENCE = 10.0
-"""Seconds after which a wait says what it waits for."""
+"""Seconds after which a wait is logged."""
 
 
 class Reflectors:
-    """Runs the reflectors of several informers beside other work. Use it as `async with`, or start and stop."""
+    """Runs the reflectors of several informers in the background. Use it as `async with`, or start and stop."""
 
     def __init__(self, *reflectors: Reflector[Any]) -> None:
         self._reflectors = reflectors
@@ -204,7 +204,7 @@ class Reflectors:
 
     @property
     def synced(self) -> bool:
-        """Tells whether everything that is watched has been read once."""
+        """True once everything that is watched has been read."""
         return all(reflector.synced.is_set() for reflector in self._reflectors)
 
     async def wait_synced(self) -> None:
@@ -212,18 +212,18 @@ class Reflectors:
             await reflector.synced.wait()
 
     def problems(self) -> list[str]:
-        """A sentence for each watch that fails now."""
+        """Return a sentence for each watch that fails now."""
         return [reflector.problem for reflector in self._reflectors if reflector.problem is not None]
 
     @property
     def silent_seconds(self) -> float:
-        """How long the watch that was silent longest has said nothing."""
+        """The seconds since the last event of the watch that was silent longest."""
         now = time.monotonic()
         return max((now - reflector.heard for reflector in self._reflectors), default=0.0)
 
 
 async def patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:
-    """Wait, and say now and then what for."""
+    """Wait, and log now and then what for."""
     waiting = asyncio.ensure_future(done)
     while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
         log.warning("still waiting", {"what": what, "problems": problems()})
@@ -241,25 +241,25 @@ class Store(Generic[T]):
         return self.objects.get(name)
 
     def update(self, name: str, found: T | None) -> None:
-        """An object is as found; None: it is gone."""
+        """Note an object as found; None if it is gone."""
         if found is None:
             self.objects.pop(name, None)
         else:
-            self.objects[name] = self.kept(name, found)
+            self.objects[name] = self.stored(name, found)
         self._changed()
 
     def replace(self, found: Mapping[str, T]) -> None:
-        """These objects exist and no others."""
-        self.objects = {name: self.kept(name, value) for name, value in found.items()}
+        """Note that these objects exist and no others."""
+        self.objects = {name: self.stored(name, value) for name, value in found.items()}
         self._changed()
 
-    def kept(self, name: str, found: T) -> T:  # noqa: ARG002 - for stores that need it
-        """The part of an object that is kept; a store may combine it with what it kept before."""
+    def stored(self, name: str, found: T) -> T:  # noqa: ARG002 - for stores that need it
+        """Return the value to store. A store may combine it with the one that it has."""
         return found
 
 
 class Informer(Generic[T]):
-    """Keeps a store as a source is: `project` makes of an object's bytes what the store gets."""
+    """Updates a store to match a source. `project` reduces an object's bytes to the stored value."""
 
     def __init__(self, client: Client, source: Source, project: Callable[[msgspec.Raw], T], store: Store[T]) -> None:
         async def projected(raw: msgspec.Raw) -> T:

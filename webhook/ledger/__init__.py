@@ -1,1 +1,1 @@
-"""Who has booked what."""
+"""The ledger: the GPUs that pods of each tenant use or have reserved."""

@@ -1,8 +1,7 @@
-"""The account of a tenant, as it stands in `status.ledger` of its TenantQuota, and the seal that tells it is whole.
+"""The account of a tenant in `status.ledger` of its TenantQuota, and the seal that shows that nobody edited it.
 
-An account is a value: each change makes a new one, which a compare-and-swap on the TenantQuota puts in the place of
-the old one. It is a list of entries, each in a slot; what they come to is in books.py. What must hold of it is in
-docs/decisions/books.md.
+An account is a value: each change makes a new one, which replaces the old one by compare-and-swap on the TenantQuota.
+It is a list of entries, each in a slot, and books.py adds them up. Its rules are in docs/decisions/books.md.
 """
 
 import hashlib
@@ -15,14 +14,14 @@ import msgspec
 from webhook.policy.quota.charges import Charge
 
 MOST_GANGS = 1000
-"""Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes of the 1.5 MiB that etcd stores of
-an object. A namespace may have as many that were not seen yet as its tenant has left."""
+"""Most gangs of one tenant. Each takes some 300 bytes of the 1.5 MiB that etcd stores of an object. A namespace may
+have as many that were not seen yet as its tenant has left."""
 
 FORMAT = 1
-"""What this version writes. An account of a later one is left alone."""
+"""The format that this version writes. It never changes an account of a later format."""
 
 GangKey = tuple[str, str]
-"""Namespace and uid of a workload: a pod of another namespace draws on nothing, whatever it says."""
+"""Namespace and uid of a workload. With the namespace a pod can't use the gang of another namespace by its uid."""
 EntryKey = tuple[str, str, str]
 """Namespace, uid, and which of several entries of that uid."""
 
@@ -31,11 +30,11 @@ State = Literal["Used", "Reserved", "Vacant", "ForQueue"]
 
 
 class AccountPart(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
-    """A part of an account: what is absent has its default."""
+    """A part of an account. An absent field has its default."""
 
 
 def at_tier(charges: Iterable[Charge], tier: str) -> tuple[Charge, ...]:
-    """Charges at the tier that their gang was demoted to, if it was."""
+    """Return charges at the tier to which their gang was demoted, if it was."""
     return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in charges)
 
 
@@ -93,7 +92,6 @@ class Entry(AccountPart, frozen=True):
 
     @property
     def is_pod(self) -> bool:
-        """Whether it is a single pod."""
         return bool(self.uid) and not self.kind and self.state != "ForQueue"
 
     @property
@@ -105,7 +103,7 @@ class Entry(AccountPart, frozen=True):
 class PodCount(AccountPart, frozen=True):
     """How many pods of one maker use the same GPUs, without those of booked gangs and those being preempted.
 
-    By this the next leader knows the slots of pods that ended while nobody led.
+    The next leader compares it with the pods that exist, to find the slots of pods that ended while nobody led.
     """
 
     namespace: str
@@ -132,7 +130,6 @@ class Account(AccountPart, frozen=True):
 
     @property
     def gangs(self) -> dict[GangKey, tuple[Entry, ...]]:
-        """The entries of each gang."""
         found: dict[GangKey, tuple[Entry, ...]] = {}
         for each in self.entries:
             if each.is_gang:
@@ -141,11 +138,11 @@ class Account(AccountPart, frozen=True):
 
     @property
     def newer(self) -> bool:
-        """Whether a later version of gpu-tiers wrote it."""
+        """True if a later version of gpu-tiers wrote it."""
         return self.format > FORMAT
 
     def is_sealed(self, uid: str) -> bool:
-        """Whether it is as one of us wrote it, for the TenantQuota of that uid."""
+        """Tell whether gpu-tiers wrote this account, unchanged, for the TenantQuota of that uid."""
         return self.format == FORMAT and self.seal == _digest(self, uid)
 
     def sealed(self, uid: str) -> Self:
@@ -153,12 +150,12 @@ class Account(AccountPart, frozen=True):
         return msgspec.structs.replace(whole, seal=_digest(whole, uid))
 
     def unsealed(self) -> Self:
-        """Without: nobody books until a leader has rebuilt it."""
+        """Return it without its seal, so that nobody books until a leader has rebuilt it."""
         return msgspec.structs.replace(self, seal="")
 
 
 def read_account(status: dict[str, Any]) -> Account:
-    """The account in a TenantQuota's status; an empty unsealed one where there is none that can be read."""
+    """Return the account in a TenantQuota's status; an empty unsealed one if none can be read."""
     try:
         return msgspec.convert(status.get("ledger") or {}, Account)
     except msgspec.ValidationError:
@@ -174,6 +171,6 @@ def written_account(account: Account) -> dict[str, Any]:
 
 
 def _digest(account: Account, uid: str) -> str:
-    """Of the contents in one order, whatever order a JSON object came in."""
+    """Return the digest of the contents in sorted order, because a JSON object may come in any order."""
     contents = msgspec.json.encode(account.unsealed(), order="sorted")
     return "sha256:" + hashlib.sha256(uid.encode() + contents).hexdigest()[:32]

@@ -1,7 +1,8 @@
-"""Changes one tenant's account, wherever it is kept, by compare-and-swap: one write for all that wait.
+"""Changes one tenant's account in its store by compare-and-swap, with one write for all changes that wait.
 
-After a conflict it begins again. A yes holds once a write of ours has won that began after the review came, or a read
-that began since then shows it. A no for want of room needs as fresh a look. What can't be told in time is "try again".
+After a conflict it begins again. A change holds once a write of this process has won that began after the change was
+asked for, or once a read that began since then shows it. A shortfall needs an equally fresh read. A change without an
+answer in time raises TryAgain.
 """
 
 import asyncio
@@ -25,29 +26,29 @@ class AccountStore(Protocol):
         """Call a function with the name of each tenant whose account has another version. It must be quick."""
 
     def newest(self, name: str) -> Version | None:
-        """The newest version that this process knows; None where it knows of no such account."""
+        """Return the newest version that this process knows; None if it knows no such account."""
 
     async def get(self, name: str) -> Version | None:
-        """The version that is stored now; None where there is none. Raises ApiError."""
+        """Return the version that is stored now; None if there is none. Raises ApiError."""
 
     async def put(self, copy: WorkingCopy) -> Version:
-        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
+        """Replace the version from which a working copy was made. Raises Conflict, or another ApiError."""
 
 
 T = TypeVar("T")
 
 DEADLINE_SECONDS = 3.5
-"""For one change. The API server gives a review 5 s, and some of them have gone into look-ups."""
+"""The longest that one change may take. The API server waits 5 s for a review, and look-ups take a part of that."""
 FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.2
-"""Seconds between attempts after a conflict: at random below a bound that doubles from the first to the longest, so
-that replicas which met once do not meet again. After an error the pause is the longest."""
+"""Seconds between attempts after a conflict, at random below a bound that doubles from the first to the longest, so
+that two replicas do not conflict again. After an error the bound is the longest."""
 LONGEST_SILENCE = 0.5
-"""Seconds after which an account that we wait for is read again: the watch may be broken."""
+"""Seconds after which an account that we wait for is read again, because the watch may be broken."""
 
 Edit = Callable[[WorkingCopy], T | NotNow]
-"""Changes the copy and gives an answer. It is asked again from the start for each new version. What it raises reaches
-the caller, and then it has changed nothing."""
+"""Changes the copy and returns an answer. It is called again for each new version. If it raises, it has changed
+nothing, and the caller gets the exception."""
 
 
 @dataclass(eq=False, slots=True)
@@ -83,7 +84,7 @@ class AccountWriter:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def change(self, edit: Edit[T], *, patience: float = 0.0, fresh: bool = True, dry: bool = False) -> T:
-        """The answer of `edit` once it holds. Raises TryAgain, or what the edit raises.
+        """Return the answer of `edit` once it holds. Raises TryAgain, or what the edit raises.
 
         A shortfall waits `patience` seconds for news. Without `fresh` the answer of an edit that changes nothing need
         not be confirmed. A `dry` edit is not written.
@@ -126,8 +127,8 @@ class AccountWriter:
                 await asyncio.sleep(random.uniform(0, LONGEST_PAUSE))  # noqa: S311
 
     async def _attempt(self) -> bool:
-        """Answer all that can be answered by one version; False where what is left needs another version."""
-        # 1. Take the newest version that is known, or read it; and all who wait now.
+        """Answer all that one version can answer. Return False if the others need another version."""
+        # 1. Take the newest version that is known, or read it, and all edits that wait now.
         version = await self._version()
         batch = list(self._waiting)
         if version is None:
@@ -135,17 +136,17 @@ class AccountWriter:
                 self._fail(each, TryAgain(f"TenantQuota {self._name} does not exist"))
             return True
 
-        # 2. Ask each edit in turn of one copy, so that it sees those before it. A dry one gets a copy of its own.
+        # 2. Apply the edits to one copy one after another, so that each sees those before it. A dry one has its own.
         copy = WorkingCopy(version)
         for each in batch:
             self._ask(each, WorkingCopy(version) if each.dry else copy)
 
-        # 3. Write all that has changed at once. Where another replica has written meanwhile, all are asked again.
+        # 3. Write all changes at once. If another replica has written meanwhile, all edits are called again.
         written = copy.changed
         if written:
             await self._store.put(copy)
 
-        # 4. Answer whoever can be: what is written holds, and what is not is answered by a version that is new enough.
+        # 4. Answer edits that were written, and those that changed nothing if the version is new enough for them.
         return self._answer(batch, version, written=written)
 
     async def _version(self) -> Version | None:
@@ -166,10 +167,10 @@ class AccountWriter:
         now, waits = self._clock(), False
         for each in batch:
             if each.done.done():
-                self._leave(each)  # its caller has given up and may not have come to this: to ask again would never end
+                self._leave(each)  # its caller has given up, and calling it again would never end
                 continue
-            held = written and not each.dry
-            if not held and each.fresh and version.as_of < each.arrived:
+            confirmed = written and not each.dry
+            if not confirmed and each.fresh and version.as_of < each.arrived:
                 self._stale = True  # read it again before this one is answered
             elif isinstance(each.answer, NotNow) and not each.answer.soon:
                 self._fail(each, TryAgain(each.answer.reason))
@@ -188,7 +189,7 @@ class AccountWriter:
             waiting.done.set_exception(error)
 
     async def _news(self) -> None:
-        """Wait for another version, for somebody new, or for the end of somebody's patience."""
+        """Wait for another version, another edit, or the end of an edit's patience."""
         now = self._clock()
         ends = [each.arrived + each.patience - now for each in self._waiting if isinstance(each.answer, Shortfall)]
         try:

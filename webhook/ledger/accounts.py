@@ -1,7 +1,7 @@
 """The ledger: tenants' accounts in a store, each with its writer.
 
-For any number of replicas that store is the statuses of the TenantQuotas. Why compare-and-swap, and what the rules are:
-docs/decisions/compare-and-swap.md and docs/decisions/books.md.
+Replicas share a store: the statuses of the TenantQuotas. docs/decisions/compare-and-swap.md gives the reasons, and
+docs/decisions/books.md the rules.
 """
 
 import asyncio
@@ -25,52 +25,52 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 log = logging.getLogger(__name__)
 
 TAKEN_SECONDS, LONGEST_TAKEN = 0.1, 0.4
-"""The leader says within this that it has a booking. Where nodes are so busy that it can't, we wait twice as long the
-next time, up to the second, and less again as it answers: to write beside it would make them busier."""
+"""Seconds in which the leader confirms that it has a booking. If nodes are too busy for that, the next wait is twice
+as long, up to the second number, and shorter again when it answers. A write of our own would make them busier."""
 ANSWERED_SECONDS = 2.0
-"""It has booked within this, or we do: so long one request to the API server may take, and a review has 5 s in all."""
+"""Seconds after which we book ourselves: as long as one request to the API server may take; a review has 5 s."""
 ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
-"""After one that failed we book all ourselves for so long, and then try with one; twice as long each time, for a leader
-that is only busy is soon asked again, and one that stands still delays a booking now and then."""
+"""Seconds for which we book all ourselves after a failure; then one booking tries the leader again. The time doubles
+with each failure, so that a leader that is only busy is soon asked again, and one that hangs delays few bookings."""
 
 Outcome = Literal["booked", "declined", "failed"]
 BookGang = Callable[[WorkingCopy, GangBooking], Booked | Shortfall | NotNow]
-Way = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
-"""Hands a booking to one leader: entered once that has taken it. The result says whether it is booked.
+LeaderCall = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
+"""Hands a booking to the leader. The context is entered when the leader has taken it; the result is whether it booked.
 
-Raises ApiError where the leader can't be reached, or does not take it.
+Raises ApiError if the leader can't be reached or does not take it.
 """
 
 
 class HandOver:
-    """Hands one replica's bookings to the one that leads, whose writer puts all that wait for a tenant into one write.
+    """Hands bookings of this replica to the leader, which writes all that wait for a tenant at once.
 
-    `leader`: the way to whoever leads now; None where nobody does, or we do ourselves. It is a hint: whoever has a
-    booking books it by the same rules (docs/decisions/hand-over.md). `is_led`: whether a leader is alive.
+    `leader` returns the call to the current leader; None if there is none, or if it is this replica. It is a hint,
+    because any replica books by the same rules (docs/decisions/hand-over.md). `is_led`: whether a leader is alive.
     """
 
     def __init__(
         self,
-        leader: Callable[[], Way | None],
-        told: Callable[[Outcome], None] = lambda _: None,
+        leader: Callable[[], LeaderCall | None],
+        report: Callable[[Outcome], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         is_led: Callable[[], bool] = lambda: True,
     ) -> None:
         self.is_led = is_led
         self._leader = leader
-        self._told = told
+        self._report = report
         self._clock = clock
         self._alone_since, self._alone = 0.0, 0.0
-        """When one failed that was not under way with others, and for how long we book by ourselves then: 0 for not."""
+        """When a hand-over failed, and for how many seconds we book by ourselves since then; 0 for none."""
         self._patience = TAKEN_SECONDS
 
     async def booked(self, booking: Booking | GangBooking) -> bool:
-        """Whether the leader has booked it. Where not, for whatever reason, it may do so yet, once."""
+        """Hand a booking to the leader and tell whether it booked it. If not, it may still book it later, once."""
         began, way = self._clock(), self._leader()
         if way is None or began < self._alone_since + self._alone:
             return False
         if self._alone:
-            self._alone_since = began  # this one tries, and the others don't wait for what comes of it
+            self._alone_since = began  # this one tries, and the others don't wait for its result
         try:
             async with asyncio.timeout(self._patience) as limit, way(booking) as answer:
                 limit.reschedule(asyncio.get_running_loop().time() + ANSWERED_SECONDS)
@@ -79,11 +79,11 @@ class HandOver:
             self._fail(began, str(problem) or "the leader is slow")
             return False
         self._alone, self._patience = 0.0, max(0.99 * self._patience, TAKEN_SECONDS)
-        self._told("booked" if booked else "declined")
+        self._report("booked" if booked else "declined")
         return booked
 
     def _fail(self, began: float, reason: str) -> None:
-        self._told("failed")
+        self._report("failed")
         if began >= self._alone_since:
             self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
             self._patience = min(2 * self._patience, LONGEST_TAKEN)
@@ -91,10 +91,10 @@ class HandOver:
 
 
 class Accounts:
-    """One process's way to the accounts. Close it at the end.
+    """The accounts as one process reads and books them. Close it at the end.
 
-    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused. With
-    `hand_over` the leader is asked first to book.
+    `patience`: the longest, in seconds, that a pod of a controller waits for room before it is refused. With
+    `hand_over` the leader is asked first.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class Accounts:
         store.subscribe(self._changed)
 
     def writer(self, tenant: str) -> AccountWriter:
-        """The writer of a tenant's account; one for all of this process."""
+        """Return the writer of a tenant's account, the same one for all of this process."""
         if tenant not in self._writers:
             self._writers[tenant] = AccountWriter(tenant, self._store, self._clock)
         return self._writers[tenant]
 
     @contextmanager
     def booking_gangs(self, book: BookGang) -> Iterator[None]:
-        """Book gangs by this function while we lead: it knows which of their pods have counted alone so far."""
+        """Book gangs by this function while we lead, because it knows which of their pods count alone so far."""
         self._book_gang = book
         try:
             yield
@@ -132,11 +132,9 @@ class Accounts:
 
     @property
     def is_current(self) -> bool:
-        """Whether a leader counts pods that end."""
         return self._hand_over is None or self._hand_over.is_led()
 
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
-        """As the newest version says that this process knows; nothing where there is no account yet."""
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
@@ -145,55 +143,51 @@ class Accounts:
         return {row: gpus + reserved[row] for row, gpus in books.without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
-        """Without reservations."""
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
     def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
-        """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
         entries = found.account.entries
-        if not any(each.state == "ForQueue" for each in entries):  # mostly, and then nothing is added up
+        if not any(each.state == "ForQueue" for each in entries):  # the usual case needs no sums
             return dict.fromkeys(tenant.rows, NOTHING)
         return free_for_queue(usage_of(found.account, tenant), entries, tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> tuple[str, ...]:
-        """As the newest version says that this process knows."""
         found = self._store.newest(tenant.name)
         here = (each for each in (found.account.entries if found else ()) if each.namespace == namespace)
         return tuple(open_tries(each for each in here if controller in (each.maker, each.of) and each.is_pod).values())
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
-        """As the newest version says if it was demoted, for it stays at that tier; else as it is stored now.
+        """Return the tier of a demoted gang from the newest known version, because the gang stays at that tier.
 
-        Another replica may have demoted it a moment ago, for a change for which its next pods are made.
+        Otherwise read the stored version, because another replica may have demoted the gang a moment ago.
         """
         key = namespace, uid
         known = _tier_of(key, self._store.newest(tenant.name))
         return known or await self.writer(tenant.name).change(lambda copy: _tier_of(key, copy.version), dry=True)
 
     async def has_room(self, booking: Booking) -> bool:
-        """Whether a booking would hold, slots that it may take included. Raises TryAgain."""
         writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
         answer = await writer.change(lambda copy: copy.book(booking), patience=patience, dry=True)
         return isinstance(answer, Booked)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.
+        """Book by compare-and-swap. Raises TryAgain if the account can't be read or written in time.
 
-        A dry run does not wait: what can't be told is let in, for nothing rests on it.
+        A dry run does not wait. Without an answer it is admitted, because nothing is created.
         """
         writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
         if dry_run:
-            return await writer.change(lambda copy: _told(self._booked(copy, booking)), dry=True)
+            return await writer.change(lambda copy: _assumed_booked(self._booked(copy, booking)), dry=True)
         if self._hand_over is not None and await self._hand_over.booked(booking):
             return Booked()
         return await writer.change(lambda copy: self._booked(copy, booking), patience=patience)
 
     async def take(self, booking: Booking | GangBooking) -> bool:
-        """Book for another replica if there is room now. Only it says no, and waits for news if that is worth it."""
+        """Book for another replica if there is room now. If not, that replica decides whether to wait or to refuse."""
         try:
             writer = self.writer(booking.tenant.name)
             return await writer.change(lambda copy: isinstance(self._booked(copy, booking), Booked))
@@ -213,5 +207,5 @@ def _tier_of(key: GangKey, version: Version | None) -> str | None:
     return entries[0].tier if entries else None
 
 
-def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:
+def _assumed_booked(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:
     return Booked() if isinstance(answer, NotNow) else answer

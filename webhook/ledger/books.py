@@ -66,7 +66,7 @@ class SlotSums:
         self._entries = [each for each in entries if each.state != "ForQueue"]
         self._tenant = tenant
         self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
-        # 1. Looked up again and again: on which rows a tier and flavor counts, and what a charge is on each row.
+        # 1. Caches: on which rows a tier and flavor counts, and the GPUs of a charge on each row.
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
         self._known: dict[tuple[Decimal, str | None, str | None], Amounts] = {}
         # 2. The slot of each gang; the gangs and controllers that pods belong to; the pods whose slots others share.
@@ -111,7 +111,6 @@ class SlotSums:
 
     @property
     def usage(self) -> dict[QuotaRow, Decimal]:
-        """GPUs on each row."""
         return dict(zip(self._tenant.rows, self._sum, strict=True))
 
     def without(self, claims: Iterable[str]) -> dict[QuotaRow, Decimal]:

@@ -15,14 +15,14 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
-may have as many as its tenant has left, so that no number of namespaces takes the last from the others."""
+may have as many as its tenant has left, so that the other namespaces always have some left too."""
 MOST_BYTES = 2**20
-"""Of an account, so that an update of it never meets the 1.5 MiB that etcd stores of an object. Entries name claims,
-owners and groups, whose names may be long. A namespace may take as many as its tenant has left."""
+"""Bytes of an account, so that an update never reaches the 1.5 MiB that etcd stores of an object. Entries name claims,
+owners and groups, and names may be long. A namespace may take as many as its tenant has left."""
 MOST_OF_ONE_NAME = 20
-"""Pods of one name that are being created, of which one at most will be stored. A controller whose creates fail asks
-for fewer: it waits longer each time."""
-MOST_PROMISES = 8
+"""Pods of one name that are being created, of which at most one will be stored. A controller whose creates fail makes
+fewer, because it waits longer each time."""
+MOST_CHANGES = 8
 """Changes of one workload under way."""
 MOST_TRIED = 20
 """Slots of other pods in which a replacement is tried."""
@@ -52,7 +52,7 @@ class Draft:
         self._made_by = defaultdict[tuple[str, str], list[Entry]](list)
         for each in pods:
             self._made_by[each.namespace, each.maker].append(each)
-        # Whoever may edit a pod may change who made it, so what stands in a slot is asked of all makers.
+        # A user who may edit a pod may change its owner, so slots are looked up among the pods of all makers.
         self._taken = {each.slot for each in pods}
         self._used = {each.slot or each.uid for each in pods if each.state == "Used" and not _is_replaceable(each)}
         self._length = _length(account)
@@ -129,7 +129,7 @@ class Draft:
     def added_by(self, booking: Booking | GangBooking) -> dict[QuotaRow, Decimal]:
         """Return the GPUs that a booking would add to each row."""
         if isinstance(booking, GangBooking):
-            entry = self._promise(booking)
+            entry = self._reservation(booking)
         else:
             entry = next(iter(self._tries(booking, _pod(booking, self._tenant))))
         before = self._books.usage
@@ -146,33 +146,33 @@ class Draft:
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang. GPUs that it or its pods have already need no room."""
         # 1. The new reservation, in the gang's slot.
-        promise = self._promise(booking)
-        known = self._gangs.get(promise.gang, ())
+        reservation = self._reservation(booking)
+        known = self._gangs.get(reservation.gang, ())
 
         # 2. Gangs are bounded, and so are changes of one that are under way.
         if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
-        terms = promise.generation, promise.wants  # another attempt has the same
+        terms = reservation.generation, reservation.wants  # another attempt has the same
         stays = [each for each in known if each.state != "Reserved" or (each.generation, each.wants) != terms]
-        if sum(each.state == "Reserved" for each in stays) >= MOST_PROMISES:
+        if sum(each.state == "Reserved" for each in stays) >= MOST_CHANGES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
         # 3. The whole gang is booked or nothing of it.
         heads = self._reserved_before(booking)
-        row = self._row_without_room(promise, heads)
+        row = self._row_without_room(reservation, heads)
         if row is not None:
-            others_use = self._with_reserved(self._books.without_gang(promise), heads)
+            others_use = self._with_reserved(self._books.without_gang(reservation), heads)
             short = whole_shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
-        self._books = self._books.with_entry(promise)
+        self._books = self._books.with_entry(reservation)
         for each in known:
             del self._entries[each.key]
-        after = (*(replace(each, tier=promise.tier) for each in stays), promise)
+        after = (*(replace(each, tier=reservation.tier) for each in stays), reservation)
         self._entries |= {each.key: each for each in after}
-        self._gangs[promise.gang] = after
+        self._gangs[reservation.gang] = after
         return Booked()
 
-    def _promise(self, booking: GangBooking) -> Entry:
+    def _reservation(self, booking: GangBooking) -> Entry:
         """Return the reservation for a gang. A gang that was demoted stays at its tier.
 
         A new gang shares the slot of its name, because one of two creates fails. If an earlier gang of that name has

@@ -26,12 +26,12 @@ WriteOutcome = Literal["written", "conflict", "failed"]
 
 @dataclass(eq=False, slots=True)
 class KubernetesStore:
-    """Accounts in TenantQuotas' statuses. What is read and written is told to `versions`, how writes end to `told`."""
+    """Accounts in TenantQuotas' statuses. `versions` learns each version; `report` is called after each write."""
 
     client: Client
     versions: Versions
     clock: Callable[[], float] = time.monotonic
-    told: Callable[[WriteOutcome], None] = lambda _: None
+    report: Callable[[WriteOutcome], None] = lambda _: None
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         self.versions.subscribe(listener)
@@ -49,7 +49,7 @@ class KubernetesStore:
         return self.versions.learned(tenant_quota_of(tree), began)
 
     async def every(self) -> list[Version]:
-        """All that are stored. Raises ApiError."""
+        """Return all stored versions. Raises ApiError."""
         began, pages = self.clock(), self.client.list_pages(path(API_VERSION, PLURAL))
         return [self.versions.learned(read_tenant_quota(raw), began) async for raw in listed_objects(pages)]
 
@@ -78,7 +78,7 @@ class KubernetesStore:
             outcome = "conflict"
             raise
         finally:
-            self.told(outcome)
+            self.report(outcome)
         return tree
 
 
@@ -89,7 +89,7 @@ _OLD_SCHEMA = (
 
 
 def _successor(copy: WorkingCopy) -> Account:
-    """What is written. Its revision is the resourceVersion that it replaces, for that only grows."""
+    """Return the account to write. Its revision is the resourceVersion that it replaces, because that only grows."""
     before = copy.version.quota
     stored = before.resource_version
     revision = int(stored) if stored.isdecimal() else copy.version.account.revision + 1
@@ -98,6 +98,6 @@ def _successor(copy: WorkingCopy) -> Account:
 
 
 def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
-    """The GPUs of an account on its tenant's rows."""
+    """Return the GPUs of an account on its tenant's rows."""
     booked = usage_of(account, tenant)
     return Count.of(booked, used_of(account, tenant), free_for_queue(booked, account.entries, tenant), stale)

@@ -1,7 +1,7 @@
 """The ledger of one process that ends with it: for reviews without a cluster, the demo, benchmarks and tests.
 
-Its accounts, and how they are booked into, are those of the ledger that replicas share. Here nobody leads: a namespace
-is open as soon as something is booked in it, and what was promised stays promised.
+It books into the same accounts by the same rules as the ledger that replicas share, but has no leader. A namespace is
+open as soon as something is booked in it, and a reservation stays for ever.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 
 ALWAYS = float("inf")
-"""Nobody else writes here, so what is known is the newest at any time."""
+"""Nobody else writes here, so the known version is always the newest."""
 
 
 class MemoryStore:
-    """Accounts by the names of their tenants: whoever asks finds one, be it empty."""
+    """Accounts by the names of their tenants. An account that is not there yet is created empty."""
 
     def __init__(self) -> None:
         self._versions: dict[str, Version] = {}
@@ -51,7 +51,7 @@ class MemoryStore:
         self._keep(structs.replace(self.newest(tenant.name), tenant=tenant, account=account))
 
     def open(self, tenant: Tenant, namespace: str) -> None:
-        """The namespace is the tenant's, as whoever books there has found."""
+        """Open a namespace in the account of its tenant."""
         found = self.newest(tenant.name)
         if found.tenant != tenant or namespace not in found.account.namespaces:
             account = found.account
@@ -76,7 +76,7 @@ class MemoryLedger(Accounts):
         return isinstance(await self.book(booking, dry_run=True), Booked)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book at once: there is no write to share, and nobody from whom news could come. Raises TryAgain."""
+        """Book at once, because no other process shares a write or frees room. Raises TryAgain."""
         self.store.open(booking.tenant, booking.namespace)
         copy = WorkingCopy(self.store.newest(booking.tenant.name))
         answer = copy.book(booking)

@@ -1,7 +1,7 @@
-"""The versions of TenantQuotas that this process knows, a working copy of one, and what it remembers of those before.
+"""The versions of TenantQuotas that this process knows, a working copy of one, and the last sealed accounts.
 
-What it remembers is what its own watch has shown without a gap: nobody books into an account that is not sealed, so
-the last sealed version before that is exact. A read or a conflict may have skipped it, so neither is remembered.
+Nobody books into an unsealed account, so the last sealed version before it is exact, if the watch of this process has
+shown it without a gap. A version from a read or a write is not remembered, because a later sealed one may be missed.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ LONG_AGO = float("-inf")
 class Version(msgspec.Struct, frozen=True):
     """One stored version of a TenantQuota.
 
-    `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: its account may be booked
-    into. `tenant`: the active quota, which for a broken spec is the last good one, if there was one.
+    `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: bookings into its account are
+    allowed. `tenant`: the active quota. For a broken spec it is the last good one, if there was one.
     """
 
     quota: TenantQuota
@@ -43,7 +43,7 @@ class Version(msgspec.Struct, frozen=True):
 
     @property
     def active(self) -> Tenant:
-        """The active quota; where there is none, one that bounds nothing."""
+        """The active quota; without one, a quota that limits nothing."""
         return self.tenant or Tenant(self.name)
 
     def newer_than(self, other: Self | None) -> bool:
@@ -58,7 +58,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A sealed account, and the uid of the TenantQuota that bore it."""
+    """A sealed account, and the uid of its TenantQuota."""
 
     uid: str
     account: Account
@@ -86,23 +86,23 @@ class Versions:
         return tuple(self._shown)
 
     def newest(self, name: str) -> Version | None:
-        """The newest version that is known, None where there is no such TenantQuota."""
+        """Return the newest version that is known; None if there is no such TenantQuota."""
         return self._newest.get(name)
 
     def shown(self, name: str) -> Version | None:
-        """The version that the watch has shown last."""
+        """Return the latest version that the watch has shown."""
         return self._shown.get(name)
 
     def remembered(self, name: str) -> Remembered | None:
-        """The last sealed account of that name that the watch has shown since it began, deleted ones included."""
+        """Return the last sealed account of that name since the watch began, also of a deleted TenantQuota."""
         return self._remembered.get(name)
 
     def news(self, name: str) -> asyncio.Event:
-        """Set at the next change of a TenantQuota."""
+        """Return an event that is set at the next change of a TenantQuota."""
         return self._news[name]
 
     def listed(self, found: Mapping[str, TenantQuota]) -> None:
-        """The watch began anew: of what was before it nothing is sure."""
+        """Begin again with a list of the watch. Forget remembered accounts, because changes may have been missed."""
         self.watching_since = self._clock()
         self._remembered.clear()
         self._highest.clear()
@@ -114,7 +114,7 @@ class Versions:
             self.changed(name, None)
 
     def changed(self, name: str, quota: TenantQuota | None) -> None:
-        """The watch has shown a version; None: the TenantQuota is deleted."""
+        """Note a version that the watch has shown; None if the TenantQuota is deleted."""
         if quota is None:
             self._shown.pop(name, None)
             self._newest.pop(name, None)
@@ -126,7 +126,7 @@ class Versions:
         self._tell(name)
 
     def learned(self, quota: TenantQuota, as_of: float) -> Version:
-        """A version that this process has read or written; a newer one where the watch was faster than the answer."""
+        """Note a version that this process has read or written. Return a newer one if the watch was faster."""
         version = self._read(quota, as_of, self._highest.get(quota.name))
         newest = self._newest.get(version.name)
         if newest is not None and newest.quota.uid == quota.uid and newest.newer_than(version):
@@ -138,7 +138,7 @@ class Versions:
         self._newest.pop(name, None)
 
     def _read(self, quota: TenantQuota, as_of: float, before: Remembered | None) -> Version:
-        """An account whose revision goes back was put there from a copy: that is as good as none."""
+        """Read a version. An account whose revision goes back was restored from a copy, and counts as unsealed."""
         if quota.tenant is not None:
             self._good[quota.name] = quota.tenant
         account = read_account(quota.status)
@@ -147,7 +147,7 @@ class Versions:
         return Version(quota, account, sealed, self._good.get(quota.name), as_of)
 
     def _known(self, quota: TenantQuota) -> Version | None:
-        """The newest version, if that is what the watch shows: mostly the echo of a write of ours."""
+        """Return the newest version if the watch shows it again, mostly after a write of this process."""
         newest = self._newest.get(quota.name)
         same = newest and (newest.quota.uid, newest.quota.resource_version) == (quota.uid, quota.resource_version)
         return newest if same else None
@@ -165,7 +165,7 @@ class Versions:
 
 
 class WorkingCopy:
-    """What a leader puts in place of the account, and then what reviews book into it."""
+    """A copy of a version, with the account that a leader puts in its place and the bookings of reviews."""
 
     def __init__(self, version: Version) -> None:
         self.version = version
@@ -188,7 +188,7 @@ class WorkingCopy:
         return self.account is not self.version.account or bool(self.changes)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
-        """Book into the account; NotNow where it is not sealed, or does not hold the namespace."""
+        """Book into the account. Return NotNow if it is not sealed or the namespace is not open in it."""
         if self._account.newer:
             return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)
         if not self.sealed:
@@ -197,17 +197,16 @@ class WorkingCopy:
 
     @property
     def usage(self) -> Usage:
-        """GPUs on each row, with what has been booked into it."""
+        """GPUs on each row, with the bookings into this copy."""
         return self.draft.usage
 
     @property
     def draft(self) -> Draft:
-        """What is booked into."""
         if self._draft is None:
             self._draft = Draft(self._account, self.version.active)
         return self._draft
 
     def put(self, account: Account, *, sealed: bool = True, changes: Status | None = None) -> None:
-        """Another account in its place, and other fields of the status."""
+        """Replace the account, and change other fields of the status."""
         self._account, self._draft, self.sealed = account, None, sealed
         self._changes |= changes or {}

@@ -1,4 +1,4 @@
-"""Reads the YAML files that lie beside the code as its tables."""
+"""Reads the YAML files next to the code, which are its tables."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ import yaml
 
 
 def data_file(module: str, name: str) -> Any:
-    """Return the content of a YAML file beside or below an imported module.
+    """Return the content of a YAML file next to or below an imported module.
 
-    The parsed content is cached beside the module's bytecode, because parsing all tables takes 25 ms, a tenth of what a
-    short command takes. Where the folder is read-only, each process parses the file.
+    The parsed content is cached next to the module's bytecode, because parsing all tables takes 25 ms, a tenth of a
+    short command. If the folder is read-only, each process parses the file.
     """
     code: Any = sys.modules[module]
     file = Path(code.__file__).parent / name
@@ -25,7 +25,7 @@ def data_file(module: str, name: str) -> Any:
         cached = cache.read_bytes()
         if cached.startswith(stamp):
             return msgspec.msgpack.decode(cached[len(stamp) :])
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times faster
     content = yaml.load(text, loader)  # noqa: S506 - both loaders are safe
     if not sys.dont_write_bytecode:
         with suppress(OSError):

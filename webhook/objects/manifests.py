@@ -1,4 +1,4 @@
-"""Manifests: objects as a person wrote them, known by kind and name."""
+"""Manifests: objects as a person wrote them, identified by kind and name."""
 
 import msgspec
 
@@ -6,18 +6,18 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.view import Tree
 
 FROM_FILE = "from-file:"
-"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
+"""The prefix of the uid of an object without one from an API server: its kind and name identify it too."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One object with apiVersion, kind and metadata. `source` is where it stands, as file:number of the document."""
+    """One object with apiVersion, kind and metadata. `source` is its place, as file:number of the document."""
 
     source: str
     tree: Tree
 
     @property
     def group(self) -> str:
-        """The API group: "" for core kinds."""
+        """Return the API group: "" for core kinds."""
         return str(self.tree["apiVersion"]).rpartition("/")[0]
 
     @property
@@ -35,21 +35,21 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """The namespace, "default" where the manifest leaves it to kubectl."""
+        """Return the namespace, "default" if the manifest leaves it to kubectl."""
         return str(self.metadata.get("namespace") or "default")
 
     @property
     def name(self) -> str:
-        """The name, or the generateName it starts with."""
+        """Return the name, or the generateName that it starts with."""
         return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
 
     @property
     def uid(self) -> str:
-        """The uid; where no API server has given one, one that no object of another file has."""
+        """Return the uid; without one from an API server, one that no object of another file has."""
         own = f"{self.source}/{self.group}/{self.kind}/{self.namespace}/{self.name}"
         return str(self.metadata.get("uid") or f"{FROM_FILE}{own}")
 
     @property
     def identified(self) -> Tree:
-        """The object with its uid in it: two files may hold objects of one name."""
+        """Return the object with its uid in it, because two files may have objects of one name."""
         return {**self.tree, "metadata": {**self.metadata, "uid": self.uid}}

@@ -1,4 +1,4 @@
-"""Tells whether a node takes a pod, by labels, required affinity and taints, as kube-scheduler's filters have it.
+"""Tells whether a node accepts a pod, by labels, required affinity and taints, like kube-scheduler's filters.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and …/taint-and-toleration/
 """
@@ -29,7 +29,7 @@ class Toleration(View, frozen=True):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tells whether it bears the taint; an empty key with Exists bears all, an empty effect each."""
+        """Tell whether it tolerates the taint; an empty key with Exists tolerates all, an empty effect each."""
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         return self.operator == "Exists" or (self.key != "" and self.value == taint.value)
@@ -40,7 +40,7 @@ class _Tolerations(View, frozen=True):
 
 
 def obstacle(spec: PodSpec, name: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
-    """Why the node of this name does not take the pod, to be said after `is`; "" where it does."""
+    """Return why the node of this name does not accept the pod, to follow `is`; "" if it does."""
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if missing:
         return f"without the label {missing[0]} of its nodeSelector"

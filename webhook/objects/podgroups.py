@@ -1,6 +1,6 @@
 """The parts of PodGroups and of Kubernetes' own Workloads that decisions read (scheduling.k8s.io, KEP-4671).
 
-Controllers make PodGroups of a Workload's templates. What else is called a workload in gpu-tiers makes pods.
+Controllers make PodGroups of a Workload's templates. Any other workload in gpu-tiers makes pods.
 """
 
 import json
@@ -69,7 +69,7 @@ class PodGroupMetadata(Metadata, frozen=True):
 
 
 class SchedulingPolicy(View, frozen=True):
-    """How a group's pods are scheduled: `gang` where all or none are, with a minCount."""
+    """The scheduling of a group's pods: `gang` for all or none, with a minCount."""
 
     gang: Any = None
 
@@ -87,7 +87,7 @@ class TemplateReference(View, frozen=True):
 
 
 class PodGroupTemplateReference(View, frozen=True):
-    """What Kubernetes 1.36 has around that reference."""
+    """The field that Kubernetes 1.36 has around that reference."""
 
     workload: TemplateReference | None = None
 
@@ -123,26 +123,26 @@ class PodGroup(View, frozen=True):
 
     @property
     def template(self) -> TemplateReference | None:
-        """The template of a Workload that it was made of, if it names one."""
+        """Return the template of a Workload that it was made of, if it names one."""
         older = self.spec.pod_group_template_ref
         return self.spec.workload_ref or (older.workload if older else None)
 
     @property
     def whole(self) -> object:
-        """The disruptionMode by which all of its pods go together, as its version has it (KEP-5710)."""
+        """Return the disruptionMode by which all of its pods go together, in its version's form (KEP-5710)."""
         return "PodGroup" if self.api_version.endswith("/v1alpha2") else {"all": {}}
 
     @property
     def goes_whole(self) -> bool:
-        """Tells whether that is its disruptionMode."""
+        """Tell whether it has that disruptionMode."""
         mode = self.spec.disruption_mode
         return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
 
     @property
     def mode_is_written(self) -> bool:
-        """Tells whether somebody wrote the disruptionMode. The API server fills it in, so only an apply can tell.
+        """Tell whether somebody wrote the disruptionMode. The API server fills it in, so only an apply proves it.
 
-        An object without managedFields has not been through an API server: it says what stands in its file.
+        An object without managedFields has not been through an API server: it has exactly what its file says.
         """
         if not self.metadata.managed_fields:
             return self.spec.disruption_mode is not None

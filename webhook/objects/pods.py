@@ -37,7 +37,7 @@ class Lifecycle(View, frozen=True):
 
 
 class VolumeMount(View, frozen=True):
-    """Where a container sees a volume."""
+    """The path at which a container mounts a volume."""
 
     name: str = ""
     mount_path: str = ""
@@ -59,7 +59,7 @@ class Port(View, frozen=True):
 
 
 class Probe(View, frozen=True):
-    """How the kubelet asks a container whether it is ready; a command asks nothing of a port."""
+    """The kubelet's check that a container is ready; a command asks no port."""
 
     http_get: Any = None
     grpc: Any = None
@@ -84,7 +84,7 @@ class Container(View, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """An init container that keeps running (KEP-753)."""
+        """Tell whether it is an init container that keeps running (KEP-753)."""
         return self.restart_policy == "Always"
 
 
@@ -97,7 +97,7 @@ class NodeRequirement(View, frozen=True):
 
 
 def line_holds(key: str, operator: str, values: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Tells whether labels meet a line of a selector; NotIn holds where the key is absent, as in Kubernetes."""
+    """Tell whether labels match a line of a selector; NotIn holds without the key, as in Kubernetes."""
     value = labels.get(key)
     match operator:
         case "In":
@@ -121,9 +121,9 @@ class NodeSelectorTerm(View, frozen=True):
     match_fields: tuple[NodeRequirement, ...] = ()
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Tells whether a node of this name meets all lines; its name is the one field that a line may be on.
+        """Tell whether a node of this name matches all lines; its name is the one field that a line may use.
 
-        So the DaemonSet controller binds each of its pods to a node.
+        The DaemonSet controller binds each of its pods to a node in this way.
         """
         fields = {"metadata.name": name}
         return all(line_holds(each.key, each.operator, each.values, labels) for each in self.match_expressions) and all(
@@ -138,13 +138,13 @@ class NodeSelector(View, frozen=True):
 
 
 class NodeAffinity(View, frozen=True):
-    """The nodes that a pod must run on; what it would rather have binds nobody."""
+    """The nodes that a pod must run on; preferences bind nobody."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector = NodeSelector()
 
 
 class Affinity(View, frozen=True):
-    """A pod's affinity to nodes; of that to other pods only whether it says anything matters."""
+    """A pod's affinity to nodes; of its affinity to other pods only the presence matters."""
 
     node_affinity: NodeAffinity = NodeAffinity()
     pod_affinity: Any = None
@@ -152,21 +152,21 @@ class Affinity(View, frozen=True):
 
 
 MOST_CONTAINERS, MOST_RESOURCES, MOST_CLAIMS, MOST_DEVICES = 500, 32, 100, 500
-"""Of a pod, or of all templates of a workload together. A node runs fewer containers, names of resources are few, and
-each claim is looked up: it may have 256 requests and alternatives."""
+"""The limits of a pod, or of all templates of a workload together. A node runs fewer containers, names of resources are
+few, and each claim is looked up, which may have 256 requests and alternatives."""
 LONGEST_UID = 512
-"""Characters. A UID has 36, but of an owner's nobody checks that, and a megabyte would stand in the ledger. What pods
-call a gang may be a kind, a group and a name, and that of an owner in a file too."""
+"""Characters of a uid. A UID has 36, but nobody checks an owner's, and a megabyte of it would be in the ledger. Pods
+may identify a gang by a kind, a group and a name, as files may an owner."""
 
 
 QUOTA_GATE = "gpu-tiers.dev/quota"
-"""The scheduling gate behind which pods wait where a tenant's quota holds what is over it (docs/decisions/hold.md)."""
+"""The scheduling gate of queued pods, if a tenant's quota holds its excess (docs/decisions/hold.md)."""
 WITHOUT_QUOTA_GATE = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
-"""A spec as a strategic merge patch that opens it and leaves the gates of others, in whichever order they stand."""
+"""A spec as a strategic merge patch that removes our gate and leaves the others, in any order."""
 
 
 class OwnerReference(View, frozen=True):
-    """Who made the object; one of them at most is its controller."""
+    """The maker of an object; at most one of them is its controller."""
 
     api_version: str = ""
     kind: str = ""
@@ -176,7 +176,7 @@ class OwnerReference(View, frozen=True):
 
     @property
     def group(self) -> str:
-        """The API group: "" for core kinds."""
+        """Return the API group: "" for core kinds."""
         return self.api_version.rpartition("/")[0]
 
 
@@ -196,17 +196,17 @@ class Metadata(View, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object (controllerRef)."""
+        """Return the owner that manages the object (controllerRef)."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     @property
     def controller_uid(self) -> str:
-        """The uid of that owner; "" where there is none."""
+        """Return the uid of that owner; "" if there is none."""
         return self.controller.uid if self.controller else ""
 
     @property
     def shown_name(self) -> str:
-        """What a person would call it: its name, or the generateName it will start with."""
+        """Return the object's name for people: its name, or the generateName that it will start with."""
         return self.name or f"{self.generate_name}*"
 
 
@@ -229,7 +229,7 @@ class PodClaim(View, frozen=True):
 
     @property
     def source(self) -> str:
-        """What a person would call what it names."""
+        """Return the name of the claim or template, for people."""
         if self.resource_claim_name is not None:
             return f"ResourceClaim/{shown(self.resource_claim_name)}"
         return f"ResourceClaimTemplate/{shown(self.resource_claim_template_name or '')}"
@@ -275,11 +275,11 @@ class PodSpec(View, frozen=True):
 
     @property
     def node_terms(self) -> tuple[NodeSelectorTerm, ...]:
-        """The terms of the required node affinity, of which one must hold."""
+        """Return the terms of the required node affinity, of which one must hold."""
         return self.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
     def every_container(self) -> Iterator[tuple[str, Container]]:
-        """Each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""
+        """Yield each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""
         for index, container in enumerate(self.containers):
             yield f"spec.containers[{index}]", container
         for index, container in enumerate(self.init_containers):
@@ -294,12 +294,12 @@ class Pod(View, frozen=True):
 
     @property
     def waits_for_quota(self) -> bool:
-        """Whether it stands behind our gate."""
+        """Tell whether it is behind our gate."""
         return any(map(_is_ours, self.spec.scheduling_gates))
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether it stands behind a gate that isn't ours."""
+        """Tell whether it is behind a gate that isn't ours."""
         return not all(map(_is_ours, self.spec.scheduling_gates))
 
 
@@ -308,13 +308,13 @@ def _is_ours(gate: object) -> bool:
 
 
 class Named(View, frozen=True):
-    """Any object, for what all of them have."""
+    """Any object, by its metadata alone."""
 
     metadata: Metadata = Metadata()
 
 
 def require_few(pods: Sequence[Pod]) -> None:
-    """Raises Refused where a pod, or the templates of a workload, would take too long to count."""
+    """Raise Refused if a pod, or the templates of a workload, would take too long to count."""
     containers = sum(len(pod.spec.containers) + len(pod.spec.init_containers) for pod in pods)
     _require("containers", containers, MOST_CONTAINERS)
     _require("resourceClaims", sum(len(pod.spec.resource_claims) for pod in pods), MOST_CLAIMS)
@@ -324,12 +324,12 @@ def require_few(pods: Sequence[Pod]) -> None:
 
 
 def require_few_devices(count: int) -> None:
-    """Raises Refused where the claims of a pod, or of the templates of a workload, say too much."""
+    """Raise Refused if the claims of a pod, or of the templates of a workload, are too many."""
     _require("requests of resourceClaims", count, MOST_DEVICES)
 
 
 def require_short_uid(owner: OwnerReference | None) -> None:
-    """Raises Refused where the controller of an object can't be one, by the length of its UID."""
+    """Raise Refused if the controller of an object can't be one, by the length of its UID."""
     if owner is not None and len(owner.uid) > LONGEST_UID:
         raise Refused(Reason.INVALID, "owner-uid-too-long", "metadata.ownerReferences", length=len(owner.uid))
 
@@ -340,7 +340,7 @@ def _require(what: str, count: int, most: int) -> None:
 
 
 class ManagedFields(View, frozen=True):
-    """Who set which fields: an Apply names what a person wrote, an Update also what the API server filled in."""
+    """The manager of fields: an Apply names what a person wrote, an Update also what the API server filled in."""
 
     manager: str = ""
     operation: str = ""
@@ -348,7 +348,7 @@ class ManagedFields(View, frozen=True):
 
 
 def is_filled_in(tree: object, *field: str) -> bool:
-    """Tell whether another webhook filled in a field that the object has: nobody sent it.
+    """Tell whether another webhook filled in a field that the object has, because nobody sent it.
 
     An object without managedFields has not been through an API server: its author wrote all of it.
     """

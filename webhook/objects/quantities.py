@@ -12,11 +12,11 @@ _QUANTITY = re.compile(
     r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII
 )
 _EXACT = Context(prec=200)
-"""Room for every digit that the pattern lets in: the default context would round at 28."""
+"""The precision for every digit that the pattern accepts, because the default context would round at 28."""
 _PARAMETER = ("{{", "$(", "${")
-"""How Argo, Tekton and Katib write what is filled in later."""
+"""The starts by which Argo, Tekton and Katib write a value that is filled in later."""
 MOST_GPUS = 1_000_000
-"""More GPUs than any cluster holds: below it, sums and products of demands are exact."""
+"""More GPUs than any cluster has. Below it, sums and products of demands are exact."""
 _SUFFIX: dict[str | None, Decimal] = {
     None: Decimal(1),
     "": Decimal(1),
@@ -29,13 +29,13 @@ _SUFFIX: dict[str | None, Decimal] = {
 
 
 def quantity(value: object, field: str) -> Decimal:
-    """Return the number that a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
+    """Return the number that a quantity stands for, such as "8", "8000m", "1k", 8 or 0.5.
 
-    Raises Refused naming the field when the value is no quantity.
+    Raises Refused naming the field if the value is no quantity.
     """
     if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
         return Decimal(value)  # the hot path: almost every request is a bare integer
-    # JSON knows integers of any length; Python refuses to write out those of many thousand digits.
+    # JSON has integers of any length; Python refuses to print those with many thousand digits.
     endless = isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
     text = "" if isinstance(value, bool) or endless else str(value)
     match = _QUANTITY.fullmatch(text)
@@ -46,14 +46,14 @@ def quantity(value: object, field: str) -> Decimal:
 
 
 def is_parameter(value: object) -> bool:
-    """Tells whether a workflow's parameter stands there until a step runs."""
+    """Tell whether it is a workflow's parameter until a step runs."""
     return isinstance(value, str) and value.startswith(_PARAMETER)
 
 
 def gpus(value: object, field: str, units: Decimal | None = None) -> Decimal:
-    """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
+    """Return a request for an extended resource: a whole quantity that is not negative, as Pod validation asks.
 
-    Of a resource that describes parts so many `units` make a GPU, and the whole GPUs count that have them; with 0 any
+    For a resource of parts, `units` of them make a GPU, and the result is the number of whole GPUs needed; with 0 any
     amount is a part of one. Memory may be written as memory: "16Gi".
 
     Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter
@@ -71,7 +71,7 @@ def gpus(value: object, field: str, units: Decimal | None = None) -> Decimal:
 
 
 def written(number: Decimal) -> str:
-    """A number as a person writes it: "6", "0.125", not "6.000" or "1E+3"."""
+    """Return a number as a person writes it: "6", "0.125", not "6.000" or "1E+3"."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -1,7 +1,7 @@
-"""Reads the fields that decisions need out of an object's JSON: as a typed view, or by a dotted path.
+"""Reads the fields that decisions need from an object's JSON: as a typed view, or by a dotted path.
 
-Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path. By a dotted path such as
-`spec.tasks.*.template` the table of kinds says where something stands.
+Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path. The table of kinds has dotted
+paths such as `spec.tasks.*.template`.
 """
 
 import re
@@ -27,14 +27,14 @@ _WORDS = {
     "object": "a map",
     "str": "text",
 }
-"""What a person calls the types of JSON."""
+"""The words for JSON's types."""
 _TYPE = re.compile(r"(xpected|got) `([a-z]+(?: \| [a-z]+)*)`")
 _UNQUOTED = tuple(f"expected text, got {_WORDS[each]}" for each in ("int", "bool", "float"))
-"""What YAML makes of `gpu-tiers.dev/checkpoint-timeout: 300` without quotes."""
+"""The message for `gpu-tiers.dev/checkpoint-timeout: 300` without quotes in YAML."""
 
 
 def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
-    """An object's view from JSON bytes. Raises Refused with the field's path on a wrong type."""
+    """Return an object's view from JSON bytes. Raises Refused with the field's path on a wrong type."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError:
@@ -42,7 +42,7 @@ def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
 
 
 def view(tree: object, shape: type[V]) -> V:
-    """An object's view from decoded JSON. Raises Refused with the field's path on a wrong type."""
+    """Return an object's view from decoded JSON. Raises Refused with the field's path on a wrong type."""
     try:
         return msgspec.convert(tree, type=shape)
     except msgspec.ValidationError:
@@ -61,13 +61,13 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
 
 
 def _in_words(types: re.Match[str]) -> str:
-    """The types, of which null is the absent one; alone it is what was given."""
-    told = " or ".join(_WORDS.get(each, each) for each in types[2].removesuffix(" | null").split(" | "))
-    return f"{types[1]} {told}"
+    """Return the types in words. null is left out as the absent one, unless it is the value."""
+    accepted = " or ".join(_WORDS.get(each, each) for each in types[2].removesuffix(" | null").split(" | "))
+    return f"{types[1]} {accepted}"
 
 
 def _without_nulls(tree: object) -> object:
-    """The same tree where a null member is an absent member, as the API server's decoder has it."""
+    """Return the tree without null members, which the API server's decoder takes for absent."""
     if isinstance(tree, dict):
         return {key: _without_nulls(value) for key, value in tree.items() if value is not None}
     if isinstance(tree, list):
@@ -76,14 +76,14 @@ def _without_nulls(tree: object) -> object:
 
 
 Tree = dict[str, Any]
-"""An object, or a part of one, as its JSON has it."""
+"""An object, or a part of one, as its JSON."""
 
 Found = tuple[tuple[str, ...], object]
-"""The steps taken, with the keys and indices that a `*` stood for, and what lies there."""
+"""The path, with the keys and indices for each `*`, and the value there."""
 
 
 def at(holder: object, path: str) -> object:
-    """The value at a dotted path of maps; None where the way ends."""
+    """Return the value at a dotted path of maps; None if there is none."""
     for step in steps(path):
         if not isinstance(holder, dict):
             return None
@@ -92,36 +92,36 @@ def at(holder: object, path: str) -> object:
 
 
 def item_at(holder: object, place: Sequence[str]) -> object:
-    """The value at a place, whose steps are keys of maps and indices of lists; None where the way ends."""
+    """Return the value at a place, whose steps are keys of maps and indices of lists; None if there is none."""
     for step in place:
         holder = dict(_items(holder)).get(step)
     return holder
 
 
 def with_at(holder: Tree, path: str, value: object) -> Tree:
-    """The map with a value at a dotted path of maps, made where there are none; what it was made of stays as it is."""
+    """Return the map with a value at a dotted path of maps, created if absent; the given map stays as it is."""
     step, _, rest = path.partition(".")
     inner = holder.get(step)
     return {**holder, step: with_at(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
 
 
 def all_at(tree: object, path: str) -> Iterator[Found]:
-    """The values at a path in which `*` is each list item or map value; also None, where the last step leads to it."""
+    """Yield the values at a path in which `*` is each list item or map value; None if only the last step is missing."""
     return _walk(tree, steps(path), ())
 
 
 def steps(path: str) -> list[str]:
-    """The steps of a path; the empty one has none."""
+    """Return the steps of a path; none for the empty one."""
     return path.split(".") if path else []
 
 
 def mapped(found: object) -> Tree:
-    """A map; an empty one where it is none."""
+    """Return a map; an empty one for any other value."""
     return found if isinstance(found, dict) else {}
 
 
 def listed(found: object) -> list[Any]:
-    """A list; an empty one where it is none."""
+    """Return a list; an empty one for any other value."""
     return found if isinstance(found, list) else []
 
 

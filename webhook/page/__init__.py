@@ -1,1 +1,1 @@
-"""One page for people: posture, tenants, verdicts, preemptions, health. It shows what report has."""
+"""One page for people: posture, tenants, verdicts, preemptions, health. It shows the values of report."""

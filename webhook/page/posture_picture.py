@@ -1,4 +1,4 @@
-"""Who can evict whom, as a picture: a box for each tier, the highest above, and beside it whom it evicts."""
+"""The picture of evictions: a box for each tier, the highest at the top, with arrows to its victims."""
 
 import re
 from collections.abc import Iterator
@@ -11,11 +11,12 @@ from webhook.report.posture import Posture, TierPosture, nodes_said
 
 ROW, TOP, LINE = 64, 8, 20
 NARROWEST = 300
-"""A box; one with longer words is wider."""
+"""The width of a box; longer words make it wider."""
 NAME, WHAT = 8.6, 6.6
 """The widths of a character in a box's two lines."""
-LANE, APART, LEAVES = 26, 9, 18
-"""Between the lines of two tiers: beside the boxes, and where they end at one box; below those its own line begins."""
+LANE, GAP, LEAVES = 26, 9, 18
+"""The distances: between the lines of two tiers, between their ends at one box, and to the start of a line below those.
+"""
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -23,15 +24,15 @@ FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, s
 
 
 def posture_picture(posture: Posture) -> str:
-    """An SVG within a page, whose styles say its colours: of the text, and of the classes tier-0, tier-1, …
+    """Return an SVG within a page, whose styles have its colours: of the text, and of the classes tier-0, tier-1, …
 
-    The page says beside it where the arrows do not hold.
+    The page says next to it where the arrows do not hold.
     """
     return _drawn(replace(posture, dra=()), "", "")
 
 
 def posture_file(posture: Posture) -> str:
-    """The same as a file that needs nothing else, in the colours of the page, for a light and a dark room."""
+    """Return the picture as a file of its own, in the colours of the page, for a light and a dark theme."""
     width, height = _size(posture)
     paper = '<rect class="paper" width="100%" height="100%"/>'
     return _drawn(posture, f' width="{width}" height="{height}" font-family="{FONT}"', f"{_style()}{paper}") + "\n"
@@ -50,7 +51,7 @@ def _drawn(posture: Posture, attributes: str, within: str) -> str:
     evicting = [each for each in posture.tiers if each.evicts]
     for lane, tier in enumerate(evicting):
         ends = sorted(rows[name] for name in tier.evicts)
-        shapes += _arrows(box, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
+        shapes += _arrows(box, lane, rows[tier.name], ends, GAP * (lane - (len(evicting) - 1) / 2))
     for index, line in enumerate(_exceptions(posture)):
         shapes.append(_text(14, TOP + ROW * len(posture.tiers) + LINE * index + 10, line, "what"))
     return "".join((head, f"<title>{escape(title)}</title>", within, *shapes, "</svg>"))
@@ -63,12 +64,12 @@ def _size(posture: Posture) -> tuple[int, int]:
 
 
 def _exceptions(posture: Posture) -> list[str]:
-    """The lines below the tiers: where the arrows do not hold."""
+    """Return the lines below the tiers: where the arrows do not hold."""
     return [f"Not for GPUs by DRA: {each.device_class} on {nodes_said(each.evicts_nobody_on)}" for each in posture.dra]
 
 
 def _style() -> str:
-    """The page's, with colours in the place of variables: not every program that shows an SVG knows those."""
+    """Return the page's style with plain colours, because not every SVG viewer knows variables."""
     colours = (TEMPLATES / "colours.css").read_text(encoding="utf-8")
     rules = (TEMPLATES / "picture.css").read_text(encoding="utf-8")
     rules += (
@@ -98,7 +99,7 @@ def _what(tier: TierPosture) -> str:
 
 
 def _arrows(box: int, lane: int, start: int, ends: list[int], aside: float) -> Iterator[str]:
-    """One line down from a tier, with a head at each tier that it evicts, some units above or below its middle."""
+    """Yield one line down from a tier, with a head at each tier that it evicts, `aside` units from its middle."""
     x, middle = box + 30 + lane * LANE, TOP + (ROW - 12) / 2
     line = f'<path class="arrow tier-{start % 6}" d="'
     yield f'{line}M{box + 1} {middle + start * ROW + LEAVES} H{x} V{middle + ends[-1] * ROW + aside}"/>'

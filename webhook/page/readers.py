@@ -1,7 +1,7 @@
-"""Lets those to the page whom the API server knows and allows, and tells the others in a sentence what to do.
+"""Admits readers of the page that the API server knows and allows, and tells all others what to do.
 
-The API server is asked whose a token is (TokenReview) and what they may read (SubjectAccessReview), as kube-rbac-proxy
-asks for the applications behind it.
+The API server answers who a token belongs to (TokenReview) and what that user may read (SubjectAccessReview), as for
+the applications behind kube-rbac-proxy.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 
 RIGHT = "/gpu-tiers/page"
 """The nonResourceURL that a reader has to be allowed to `get`. The page itself is at /."""
-KEPT_SECONDS = 30.0
-"""How long an answer counts: so long a right that was taken away is still good."""
-MOST_KEPT = 1024
+CACHE_SECONDS = 30.0
+"""The time for which an answer counts. A right that was removed is good for that long."""
+MOST_CACHED = 1024
 AT_ONCE = 4
-"""Tokens that are asked about at a time, so that a flood of wrong ones leaves the reviews their connections."""
+"""Tokens that are checked at a time, so that a flood of wrong ones leaves connections to the reviews."""
 ACCESS = path("authorization.k8s.io/v1", "subjectaccessreviews")
 TOKENS = path("authentication.k8s.io/v1", "tokenreviews")
 
@@ -44,7 +44,7 @@ FORBIDDEN = (
     'User "{user}" may not read this page. Ask an administrator to bind a ClusterRole to that user which may get the '
     f"nonResourceURL {RIGHT}; the chart made one, whose name ends with -page-reader."
 )
-UNKNOWN = "Who you are could not be asked of the API server, so the page stays closed. Try again in a moment."
+UNKNOWN = "The API server could not be asked who you are, so the page stays closed. Try again in a moment."
 BUSY = "Too many tokens are being looked at. Try again in a moment."
 
 
@@ -66,11 +66,11 @@ class _Access(View, frozen=True):
 
 
 class TooMany(Exception):  # noqa: N818 - reads as what happened
-    """More unknown tokens at once than the API server is asked about."""
+    """There are more unknown tokens at once than are checked."""
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Whose a token is, by the API server's name for them."""
+    """The user of a token, by the API server's name."""
 
     name: str
     allowed: bool
@@ -79,24 +79,24 @@ class Reader(msgspec.Struct, frozen=True):
 class Readers:
     """Finds the reader of a token. `audiences`: a token has to be for one of them; without any, for the API server."""
 
-    def __init__(self, client: Client, audiences: Sequence[str] = (), seconds: float = KEPT_SECONDS) -> None:
+    def __init__(self, client: Client, audiences: Sequence[str] = (), seconds: float = CACHE_SECONDS) -> None:
         self._client = client
         self.audiences = audiences
-        self._kept: TTLCache[bytes, Reader | None] = TTLCache(seconds, MOST_KEPT)
+        self._cache: TTLCache[bytes, Reader | None] = TTLCache(seconds, MOST_CACHED)
         self._seats = asyncio.Semaphore(AT_ONCE)
 
     async def find(self, token: str) -> Reader | None:
-        """None for a token that is nobody's. Raises ApiError and TooMany where that can't be told.
+        """Return the reader; None for an unknown token. Raises ApiError and TooMany if it can't be checked.
 
-        Of tokens only hashes are kept.
+        Only hashes of tokens are stored.
         """
-        return await self._kept.get(hashlib.sha256(token.encode()).digest(), lambda: self._ask(token))
+        return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._ask(token))
 
     async def _ask(self, token: str) -> Reader | None:
         if self._seats.locked():
             raise TooMany(f"{AT_ONCE} other tokens are being asked about")
         async with self._seats:
-            # 1. Whose is it? An authenticator that knows nothing of audiences names none: its yes is for another one.
+            # 1. Whose token is it? An authenticator without audiences names none: its yes is for another audience.
             spec = {"token": token} | ({"audiences": list(self.audiences)} if self.audiences else {})
             found = view(await self._answer(TOKENS, "authentication.k8s.io/v1", "TokenReview", spec), _Token)
             if not found.authenticated or (self.audiences and not set(found.audiences) & set(self.audiences)):
@@ -120,7 +120,7 @@ class Readers:
 
 
 class Guard:
-    """An app behind which another one is (ASGI): a request gets there if `readers` know and allow its token's user."""
+    """An app in front of another one (ASGI): a request passes if `readers` know and allow its token's user."""
 
     def __init__(self, app: ASGIApp, readers: Readers) -> None:
         self._app = app

@@ -1,11 +1,11 @@
-"""The page at its two doors: the pod's own loopback, where only `kubectl port-forward` gets, and one with a guard.
+"""The page at its two ports: the pod's own loopback, which only `kubectl port-forward` reaches, and one with a guard.
 
 During a port-forward any site in that person's browser could send its own name to 127.0.0.1 (DNS rebinding), and read
-the page as its own. So at loopback the page answers to no other name than those of this machine. At the other door a
-browser sends no token by itself. What it shows is gathered at each request, from what this process knows anyway.
+the page as its own. So at loopback the page answers only to this machine's names. At the other port a browser sends no
+token by itself. The content is gathered at each request, from what this process knows anyway.
 
-1. `Choice` is what its reader has chosen to see. 2. `PageContent` is what the template is given. 3. `use_chart` draws
-the last day: a line for each tier, and below it how many pods each lost to preemptions.
+1. `Choice` is the reader's choice. 2. `PageContent` is the template's input. 3. `use_chart` draws the last day: a line
+   for each tier, and below it how many pods each lost to preemptions.
 """
 
 import asyncio
@@ -36,12 +36,13 @@ from webhook.report.tenants import TenantShown
 LONGEST_NAME = 253
 """Characters of a name in Kubernetes."""
 SECONDS = ("10", "30", "60", "300")
-"""After which the page may load itself again: for a wall. Nobody who reads it slowly is disturbed unasked."""
+"""The seconds after which the page may reload itself, for a screen on the wall. By default it doesn't, for slow
+readers."""
 MOST_TENANTS = 30
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """ "" and False choose nothing. `reload`: seconds, one of SECONDS."""
+    """The reader's choice; "" and False choose nothing. `reload`: seconds, one of SECONDS."""
 
     tenant: str = ""
     tier: str = ""
@@ -50,13 +51,13 @@ class Choice(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
-        """Read a URL's query; what it says otherwise counts for nothing."""
+        """Read a URL's query; unknown values are ignored."""
         tenant, tier = (query.get(name, "")[:LONGEST_NAME] for name in ("tenant", "tier"))
         reload = query.get("reload", "")
         return cls(tenant, tier, bool(query.get("refused")), reload if reload in SECONDS else "")
 
     def of_tenants(self, found: Sequence[TenantShown]) -> Sequence[TenantShown]:
-        """Return the chosen tenant; if there are very many, those that are worst off, the worst first."""
+        """Return the chosen tenant, or all; of very many only the worst off, the worst first."""
         if self.tenant:
             return [each for each in found if each.name == self.tenant]
         if len(found) <= MOST_TENANTS:
@@ -73,15 +74,15 @@ EVERYTHING = Choice()
 
 
 SHOWN = 100
-"""Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
+"""Verdicts and preemptions on the page, the latest first, because rendering takes time from reviews."""
 MOST_WAITING = 30
 MOST_NAMED = 3
 
 
 class ChartShown(msgspec.Struct, frozen=True):
-    """`drawn` is "" while there is nothing to draw, `prometheus` where none is named.
+    """The chart. `drawn` is "" while there is nothing to draw, `prometheus` if none is named.
 
-    Of `problem` it says why that one gave nothing, so that what is drawn is what this replica has counted.
+    `problem` says why Prometheus gave nothing, so that the chart has this replica's own counts.
     """
 
     drawn: str = ""
@@ -90,10 +91,10 @@ class ChartShown(msgspec.Struct, frozen=True):
 
 
 class PageContent(msgspec.Struct, frozen=True):
-    """`health` has what is wrong with each thing that is checked, "" where nothing is.
+    """The content of the page. `health` has the problem of each checked thing, "" for none.
 
-    `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page. `gpus` is
-    None while this replica does not lead, or has not read all pods yet.
+    `leader` is the replica that leads, "" for none, and `forward` the command that opens its page. `gpus` is None while
+    this replica does not lead, or has not read all pods yet.
     """
 
     replica: str
@@ -112,39 +113,39 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
-        """The tenants in the table."""
+        """Return the tenants in the table."""
         return self.choice.of_tenants(self.tenants)
 
     @property
     def waits_chosen(self) -> Sequence[Waits]:
-        """The chosen waiting pods."""
+        """Return the chosen waiting pods."""
         return [each for each in self.gpus.waits if self.choice.has(each.tenant, each.tier)] if self.gpus else ()
 
     @property
     def evictions(self) -> Evictions:
-        """The evictions that are shown."""
+        """Return the shown evictions."""
         return Evictions.of(self.preemptions)
 
     @property
     def risks_chosen(self) -> Sequence[TierAtRisk]:
-        """The work at risk by tier, of the tenant and the tier that were chosen."""
+        """Return the work at risk by tier, of the chosen tenant and tier."""
         chosen = {key: gpu_seconds for key, gpu_seconds in self.at_risk.items() if self.choice.has(*key[:2])}
         return at_risk_by_tier(chosen, [each.name for each in self.posture.tiers])
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems, a sentence each; none where all is well."""
+        """Return the problems, a sentence each; none if all is well."""
         tenants = [each.name for each in self.tenants if each.problems]
         of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
 
 
 async def _no_day() -> None:
-    """Nobody is asked."""
+    """Return no data, without a Prometheus."""
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """The source of each part, asked at each request. `day` asks the Prometheus of that name, where one is named."""
+    """The source of each part, asked at each request. `day` asks the Prometheus with that name, if one is named."""
 
     replica: str
     leads: Callable[[], bool]
@@ -166,7 +167,7 @@ class Sources(msgspec.Struct, frozen=True):
         leader, day_of = self.leader(), self.day or _no_day
         gpus, day, posture = await asyncio.gather(self.gpus(), day_of(), self.posture())
 
-        # On request without what was admitted, and the preemptions in which a chosen pod was evicted, or evicted for.
+        # Without admitted verdicts on request, and only preemptions with a chosen pod as victim or preemptor.
         verdicts = (
             each
             for each in self.verdicts
@@ -175,7 +176,7 @@ class Sources(msgspec.Struct, frozen=True):
         pods = ((each, filter(None, (each.victim, each.preemptor))) for each in self.preemptions)
         preemptions = (each for each, its in pods if any(choice.has(pod.tenant, pod.tier) for pod in its))
 
-        # What the Prometheus tells of the last day, or what this replica has counted.
+        # The Prometheus' last day, or this replica's own counts.
         tiers = [each.name for each in posture.tiers]
         drawn = use_chart(day.seen, tiers, day.evicted) if day else ""
         chart = ChartShown(drawn, self.prometheus)
@@ -207,11 +208,11 @@ _PAGE = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 ).get_template("page.html")
-"""jinja2 escapes whatever stands in an object, and nothing is fetched from elsewhere."""
+"""The templates. jinja2 escapes all values, and nothing is fetched from elsewhere."""
 
 
 def rendered(content: PageContent) -> str:
-    """The whole page."""
+    """Return the whole page."""
     picture, chart = Markup(posture_picture(content.posture)), Markup(content.chart.drawn)  # noqa: S704 - they escape names
     now = _clock(datetime.now(UTC).timestamp())
     bounds = {"most_waiting": MOST_WAITING, "most_tenants": MOST_TENANTS, "seconds": SECONDS}
@@ -233,7 +234,7 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
-    """Return the app of a port: the page at /, for these readers, or for whoever calls it by a loopback name."""
+    """Return the app of a port: the page at /, for these readers, or for callers with a loopback name."""
 
     async def page(request: Request) -> Response:
         content = await sources.content(Choice.of(request.query_params))
@@ -245,17 +246,17 @@ def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
 
 
 WIDTH, HEIGHT, BOTTOM = 720, 120, 30
-"""Of the lines, and below them of the preemptions; stretched to the width of a window, which texts could not be."""
+"""The size of the lines, and of the preemptions below; stretched to the width of a window, unlike texts."""
 TOP = 4
 POINTS = 144
 SHORTEST = 600.0
-"""Seconds that have to be seen first: of less there is nothing to tell."""
+"""Seconds that have to be observed before there is a chart."""
 GAP = 1.5
-"""So many times the usual distance between two looks, and nobody knows what was between them."""
+"""The gap between two samples, in usual distances, over which no line is drawn."""
 
 
 def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evicted]) -> str:
-    """An SVG and its texts, within a page whose styles say its colours; "" as long as too little was seen."""
+    """Return an SVG and its texts, within a page whose styles have its colours; "" if too little was observed."""
     if not seen or seen[-1].time - seen[0].time < SHORTEST:
         return ""
     most = max((each.gpus.get(tier, 0.0) for each in seen for tier in tiers), default=0.0) or 1.0
@@ -276,7 +277,7 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
 
 
 def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator[str]:
-    # Looks that follow one another: no line is drawn through a time of which nobody knows.
+    # Consecutive samples: no line is drawn through an unknown time.
     looks = seen[:: -(-len(seen) // POINTS)]
     distances = [after.time - before.time for before, after in pairwise(looks)]
     gaps = [index for index, each in enumerate(distances, start=1) if each > GAP * min(distances)]
@@ -306,7 +307,7 @@ def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt
             bars.append(
                 f'<rect class="preempted{colour}" x="{x}" y="{bottom}" width="{WIDTH // POINTS}" height="{height}"/>'
             )
-    about = "" if most.is_integer() else "about "  # a Prometheus reckons between its samples
+    about = "" if most.is_integer() else "about "  # Prometheus interpolates between its samples
     return bars, f"{about}{most:.0f}" if most else ""
 
 

@@ -1,7 +1,7 @@
-"""Decides on a pod: the chapter to begin with. decide_workload.py and decide_group.py go on from here.
+"""Decides on a pod. Begin here; decide_workload.py and decide_group.py continue.
 
-Each decision asks: is it ours, which tier, which checkpoint hook, which PriorityClass, which charge. All that it rests
-on comes in as values. Every function raises Refused where a person asks for what can't be had.
+Each decision asks: is it ours, which tier, which checkpoint hook, which PriorityClass, which charge. All inputs are
+values. Every function raises Refused if a person asks for something impossible.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -54,12 +54,12 @@ from webhook.policy.workloads.pod_groups import PodsTogether
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The decision on one pod, or on all pods of one template: a `charge` counts them all, `least` those that a gang
-    can't do without.
+    """The decision on one pod, or on all pods of one template.
 
-    `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
-    `charge` are None for a PodGroup, which holds nothing and runs nothing. `queue_class` is what a pod's label tells
-    Kueue, None where it needs none, and `placement` and `scheduling` are None where the policy has none for its tier.
+    `charge` counts all of them, `least` those that a gang needs. `live` is the PriorityClass of its tier, None for a
+    class outside the tiers. `hook` and `charge` are None for a PodGroup, which holds and runs nothing. `queue_class` is
+    the value of Kueue's label, None if the pod needs none. `placement` and `scheduling` are None if the policy has none
+    for its tier.
     `tolerations` are all that a pod may have of the taint of reserved nodes, None where nodes are not reserved.
     """
 
@@ -76,14 +76,14 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def saves(self) -> bool:
-        """Tells whether a hook lets its pods save before they end."""
+        """Tell whether a hook lets its pods save before they end."""
         return self.hook is not None and self.hook.plan is not None and self.hook.plan.kind != "sleep"
 
 
 def decide_pod(
     pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""
 ) -> Decision | None:
-    """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows.
+    """Return the decision on a pod; None if it is not ours. It is demoted only by a `usage` of the tenant's rows.
 
     `usage` leaves out the ResourceClaims that the pod shares. A pod of a gang that was demoted runs at `gang_tier`.
     """
@@ -110,7 +110,7 @@ def decide_pod(
 
 
 def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
-    """The warnings about a pod's labels, type, GPUs and hook; a workload's come when that is applied."""
+    """Return the warnings about a pod's labels, type, GPUs and hook; those of a workload come when it is applied."""
     asked = decision.tier_request
     if decision.hook is None or any(owner.members for owner in asked.facts.owners):
         return ()
@@ -123,7 +123,7 @@ def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
 
 
 def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
-    """The warning about a tier that counts on eviction, where kube-scheduler evicts nobody for the GPUs of its pods.
+    """Warn of a tier that relies on eviction if kube-scheduler evicts nobody for the GPUs of its pods.
 
     Kueue and other schedulers evict by their own rules.
     """
@@ -139,7 +139,7 @@ def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
 
 
 def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota], group: str = "") -> Fit:
-    """The refusal of a pod whose charge falls short, or a warning where its tenant wants no more.
+    """Return the refusal of a pod whose charge falls short, or a warning if its tenant wants only that.
 
     `group` is the name of the group that is booked with the pod. `native` are the ResourceQuotas of its namespace,
     which may leave less than the tenant's rows do.
@@ -152,7 +152,7 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
 
 
-def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
+def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
     """Return the refusal of a queued pod that never fits, or a warning of the row that has no room for it now.
 
     `reserved` is the part of the usage that is reserved for the queue.
@@ -160,16 +160,16 @@ def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if charge is None or tenant is None:
         return Fit()
-    # 1. A row may be too small for it, whatever else draws on that.
+    # 1. A row may be too small for it, even if nothing else uses the row.
     small = never_fits(charge, tenant)
     fit = pod_fit(Shortfall(charge, small, {}), tenant, acceptable(asked)) if small else Fit()
     short = shortfall((charge,), tenant, usage)
     if fit.refusal or short is None or asked.pod.metadata.controller is not None:
         return fit
 
-    # 2. The row is for a person who makes a pod: of others it is said when their workload is applied.
+    # 2. A person who makes a pod is warned of the row; other pods are covered when their workload is applied.
     row = short.row
-    told = AdmissionWarning(
+    warning = AdmissionWarning(
         "pod-waits",
         tenant=tenant.name,
         row=row.subject,
@@ -178,11 +178,11 @@ def pod_told(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
         reserved=reserved_for_queue(reserved.get(row, Decimal(0))),
         gpus=short.charge.gpus,
     )
-    return Fit(None, (*fit.warnings, told))
+    return Fit(None, (*fit.warnings, warning))
 
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
-    """The charge of a whole group of which each pod is charged this; that of a pod alone is its own."""
+    """Return the charge of a pod's whole group; a single pod's own charge."""
     return structs.replace(charge, gpus=gpus_of_pods(group.count, charge.gpus, charge.shared)) if group else charge
 
 
@@ -198,7 +198,7 @@ def pod_fit(
 
 
 def assignment_of(asked: TierRequest) -> Assignment:
-    """Return the assignment of an earlier pass of ours, else that of the steps, so that every pass says the same."""
+    """Return the assignment of our earlier pass, or that of the steps, so that every pass gives the same answer."""
     written = read_assigned_by(asked.pod.metadata.annotations)
     return (earlier_assignment(asked, written, class_borne(asked.pod)) if written else None) or assign(asked)
 
@@ -206,7 +206,7 @@ def assignment_of(asked: TierRequest) -> Assignment:
 def decision_with(
     asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
 ) -> Decision:
-    """The decision with this assignment on so many pods that hold so many GPUs each."""
+    """Return the decision with this assignment on so many pods with so many GPUs each."""
     pod, policy = asked.pod, asked.policy
     tier = assignment.tier.name if assignment.tier else None
     hook = plan_hook(pod, type_given(asked, assignment), asked.facts, policy, tier)
@@ -214,7 +214,7 @@ def decision_with(
     placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
     needed = GangPart(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
     charge, live = _charge(asked, assignment, demand, count), _live(assignment, asked)
-    # The policy says something for the tier, or a scheduler with queues places the pod.
+    # The policy has something for the tier, or a scheduler with queues places the pod.
     placed = assignment.tier and (tier in policy.scheduling or pod.spec.scheduler_name in policy.systems)
     scheduling = plan_scheduling(pod, asked.facts, policy, assignment.tier) if assignment.tier and placed else None
     return Decision(
@@ -231,16 +231,16 @@ def decision_with(
 
 
 def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
-    """The decision with this assignment on a group, which holds nothing and runs nothing."""
+    """Return the decision with this assignment on a group, which holds and runs nothing."""
     return Decision(asked, assignment, _live(assignment, asked))
 
 
 def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
-    """The charge of so many pods. A kept class counts in the rows of a tier, by its value."""
+    """Return the charge of so many pods. A class outside the tiers counts in the rows of a tier, by its value."""
     shared, live = shared_by(asked.facts.devices, asked.policy), asked.facts.classes.get(asked.class_name)
-    kept = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
-    tier = assignment.tier.name if assignment.tier else kept
-    # The flavor is that of the node that the pod is on, else what it is bound to with its tier's node selector.
+    counted_in = tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)
+    tier = assignment.tier.name if assignment.tier else counted_in
+    # The flavor is that of the pod's node, or the one that it is bound to with its tier's node selector.
     facts, policy, flavor = asked.facts, asked.policy, None
     if policy.flavors:
         placement = policy.placement.get(assignment.tier.name) if assignment.tier else None

@@ -1,7 +1,7 @@
 """Decides on a PodGroup, and on the Workload of scheduling.k8s.io whose templates PodGroups are made of.
 
-A group has the tier of its owner's pods where it has an owner, else its own. The scheduler refuses a group whose
-priority isn't that of its pods, so two that differ are refused here, each by name.
+A group has the tier of its owner's pods, or its own if it has no owner. The scheduler refuses a group whose priority
+differs from its pods'. Such a group is refused here, with both names.
 """
 
 from collections.abc import Iterator
@@ -53,11 +53,11 @@ def decide_group(
     usage: Usage | None = None,
     gang_tier: str = "",
 ) -> GroupDecision | None:
-    """Return the decision on a PodGroup; None where its owner holds no GPUs and nobody names a tier.
+    """Return the decision on a PodGroup; None if its owner holds no GPUs and nobody names a tier.
 
-    The `model` is the CompositePodGroup above it, else the template in a Workload that it was made of. A group that
-    nobody says anything about takes the class of its model. It is demoted only by a `usage` of the tenant's rows, or
-    to the `gang_tier` of a gang that was.
+    The `model` is the CompositePodGroup above it, or else the template in a Workload that it was made of. A group
+    without a tier of its own takes the class of its model. It is demoted only by a `usage` of the tenant's rows, or to
+    the `gang_tier` of its demoted gang.
     """
     parent = model if isinstance(model, Group) else None
     template = None if isinstance(model, Group) else model
@@ -81,7 +81,7 @@ def decide_group(
             class_name=template.priority_class_name,
         )
     # The scheduler starts no group of a tree in which one priority differs (1.38 beta: validatePodGroupHierarchy), and
-    # no class of a group can be changed.
+    # a group's class can't be changed.
     if parent and tier != of_model:
         raise Refused(
             Reason.CONTRADICTION,
@@ -92,13 +92,13 @@ def decide_group(
             class_name=parent.priority_class_name or "none",
         )
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
-    # A CompositePodGroup that goes whole may have no group below it that doesn't, and those may be there already.
+    # A CompositePodGroup in mode All may not contain a group with another mode, and such groups may exist already.
     keeps = written or group.goes_whole or not _trains(group, decision) or group.kind == COMPOSITE_POD_GROUP.kind
     return GroupDecision(decision, None if keeps else group.whole)
 
 
 def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWarning]:
-    """The warnings about a gang, by the PodGroup as it is stored."""
+    """Yield the warnings about a gang, by the PodGroup as it is stored."""
     if group.spec.priority is None:
         yield AdmissionWarning("group-without-priority")  # 1.36 without the gate WorkloadAwarePreemption
     elif not _trains(group, decision):
@@ -110,17 +110,17 @@ def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWar
 
 
 def _trains(group: PodGroup, decision: Decision) -> bool:
-    """Tells whether it is a gang of the tier for training, or known to train: what is left of it can't go on."""
+    """Tell whether it is a gang of the training tier, or known to train: such a gang can't go on without a pod."""
     assignment, policy = decision.assignment, decision.tier_request.policy
     evidence, tier = assignment.evidence, assignment.tier
     if group.spec.scheduling_policy.gang is None or tier is None:
         return False
-    told = evidence is not None and evidence.type is WorkloadType.TRAINING and evidence.grade >= policy.raise_by
-    return told or tier.name == policy.tier_of_type.get(WorkloadType.TRAINING)
+    is_training = evidence is not None and evidence.type is WorkloadType.TRAINING and evidence.grade >= policy.raise_by
+    return is_training or tier.name == policy.tier_of_type.get(WorkloadType.TRAINING)
 
 
 def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Decision | None:
-    """The decision on a Workload; None where its owner holds no GPUs and it names no tier."""
+    """Return the decision on a Workload; None if its owner holds no GPUs and it names no tier."""
     names = tuple(each.priority_class_name for _, each in found.templates())
     wishes = [Pod(metadata=found.metadata, spec=PodSpec(priority_class_name=name)) for name in names]
     if not any(group_concerns(wish, facts, policy) for wish in wishes):
@@ -131,7 +131,7 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 
 
 def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
-    """Return why no PodGroup can be made of a template: its class does not exist, and the API server takes it."""
+    """Return why a template makes no PodGroup: its class does not exist, which the API server accepts."""
     for field, each in found.templates():
         if each.priority_class_name and each.priority_class_name not in facts.classes:
             return Refusal(
@@ -146,9 +146,9 @@ def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -
 
 
 def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal | None:
-    """Return why a Workload can't have one tier: two of its templates name different ones; None where they don't.
+    """Return why a Workload can't have one tier: two of its templates name different ones; None if they don't.
 
-    The API server of 1.37 refuses these too, without their names, and that of 1.36 lets them pass.
+    The API server of 1.37 refuses these too, without their names, and that of 1.36 accepts them.
     """
     naming = [(field, each) for field, each in found.templates() if each.priority_class_name]
     for (_, one), (field, other) in pairwise(naming):
@@ -185,37 +185,37 @@ def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal
 def _tier_of_group(
     wish: Pod, facts: Facts, policy: TierPolicy, borne: str, usage: Usage | None = None, gang_tier: str = ""
 ) -> Decision:
-    """Return the decision on a group; `wish` is what it asks for itself, written as a pod, `borne` its class.
+    """Return the decision on a group; `wish` is its own request, written as a pod, `borne` its class.
 
-    It is demoted as its pods would be: by a `usage` of the tenant's rows, or to the `gang_tier`. Raises Refused where
-    it asks for another tier than its owner's pods have.
+    It is demoted as its pods would be: by a `usage` of the tenant's rows, or to the `gang_tier`. Raises Refused if it
+    asks for another tier than its owner's pods have.
     """
     own = tier_request(wish, facts, policy, classify(wish, facts.owners, policy.kinds), holds_gpus=False)
     owner = gang_with_gpus(facts, policy)
     if owner is None:
         return decision_on_group(own, assignment_of(own))
-    member = max(owner.members, key=lambda each: _held(each, policy))
+    member = max(owner.members, key=lambda each: _demands(each, policy))
     evidence = classify(member.template, facts.owners, policy.kinds)
     of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
     theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
-    # A group that an earlier pass of ours demoted gets the same again.
+    # A group that our earlier pass demoted gets the same again.
     written, assignment = read_assigned_by(wish.metadata.annotations), None
     if written is not None and written.demoted_from:
         marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
         assignment = earlier_assignment(marked, written, borne)
     assignment = assignment or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
-        # The assignment of all pods of a template, as their tenant has room for them.
-        charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
+        # The assignment of all pods of a template, by the room that their tenant has.
+        charge = decision_with(theirs, assignment, _demands(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
 
 
 def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:
-    """The assignment of the owner's pods. Raises Refused where the group names another tier."""
+    """Return the assignment of the owner's pods. Raises Refused if the group names another tier."""
     assignment, tier = assignment_of(theirs), own.policy.tiers.of_class(own.class_name)
     named = [(f"metadata.labels[{TIER_LABEL}]", own.label, own.label)] if own.label is not None else []
-    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # which it would be copied from
+    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # its source
         named.append(("spec.priorityClassName", own.class_name, tier.name))
     due = assignment.tier.name if assignment.tier else None
     for field, written, name in named:
@@ -232,7 +232,7 @@ def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignmen
     return assignment
 
 
-def _held(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
-    """The GPUs of all its pods, then of one: there may be none of them now."""
+def _demands(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
+    """Return the GPUs of all its pods, then of one, because there may be no pods now."""
     demand = demand_of(member.template, member.devices, policy)
     return demand * member.count, demand

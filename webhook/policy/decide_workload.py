@@ -1,4 +1,4 @@
-"""Decides on a workload: on the pods of each template, on all together, and how they fit their tenant's quota."""
+"""Decides on a workload: on the pods of each template, on all together, and on their fit in the tenant's quota."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,8 +46,8 @@ from webhook.policy.workloads.workload import Member, Workload, gang_among, has_
 class WorkloadDecision(msgspec.Struct, frozen=True):
     """The decision on a workload: one on each template that is ours, and warnings.
 
-    `facts` are the workload's own. Those of a template may name a nearer owner, which the workload carries and creates.
-    `elsewhere`: another controller than its kind's own makes its pods, maybe in another cluster, so nothing is booked.
+    `facts` are the workload's own. Those of a template may name a nearer owner, which the workload contains and
+    creates. `elsewhere`: another controller makes its pods, maybe in another cluster, so nothing is booked.
     """
 
     facts: Facts
@@ -66,29 +66,29 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def needed(self) -> tuple[Charge, ...]:
-        """The charges of the pods that it can't do without, as a gang or singly."""
+        """Return the charges of the pods that it needs, as a gang or singly."""
         return self.gang.charges if self.gang else tuple(each.least.charge for each in self.decisions if each.least)
 
     @property
     def shared(self) -> frozenset[str]:
-        """The ResourceClaims that its pods share, with each other or with others."""
+        """Return the ResourceClaims that its pods share, with each other or with others."""
         return frozenset(claim for each in self.decisions if each.charge for claim in each.charge.shared)
 
     @property
     def saving(self) -> tuple[str, ...]:
-        """The names of the containers that a hook lets save before they end."""
+        """Return the names of the containers that a hook lets save before they end."""
         hooks = ((each.tier_request.pod.spec, each.hook.holders) for each in self.decisions if each.hook and each.saves)
         return tuple(dict.fromkeys(spec.containers[index].name for spec, holders in hooks for index in holders))
 
     @property
     def smallest(self) -> Decimal:
-        """The GPUs of its smallest pod; 0 where some are of claims that others may hold already."""
+        """Return the GPUs of its smallest pod; 0 if others may hold some of their claims already."""
         asked = (each.tier_request for each in self.decisions)
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
     @property
     def names_node(self) -> bool:
-        """Tell whether a pod of its with GPUs names one: the API server takes no gate with them, so they can't wait."""
+        """Tell whether one of its GPU pods names a node: it can't be queued, because it takes no gate."""
         return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
 
     @property
@@ -99,7 +99,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def leading(self) -> Decision:
-        """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
+        """Return the decision that stands for the whole: the most GPUs; among equal steps of a pipeline, training."""
 
         def weight(decision: Decision) -> tuple[Decimal, bool]:
             evidence = decision.assignment.evidence
@@ -114,46 +114,46 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
-    """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
-    # The class of the whole is held to the ceiling even under our mark, which anybody can write: a scheduler evicts by
-    # that class, whatever the pods have.
+    """Return the decision on a workload, the first of the facts' owners; None if none of its templates is ours."""
+    # The ceiling bounds the class of the whole even under our mark, which anybody can write, because a scheduler evicts
+    # by that class, whatever the pods have.
     field = facts.owners[0].row.class_field
     name = at(tree, field) if field else None
     if isinstance(name, str):
         class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
     elsewhere = manager_elsewhere(tree, facts.owners[0].row) != ""
-    if elsewhere or is_suspended(tree):  # who lets it run may choose its nodes
+    if elsewhere or is_suspended(tree):  # whoever resumes it may choose its nodes
         policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))
     if not decisions:
         return None
-    told = [warning for each in decisions for warning in each.assignment.warnings]
-    told += unlisted_in(facts, policy)
-    told += _warnings(tree, decisions, facts, elsewhere=elsewhere)
+    warnings = [warning for each in decisions for warning in each.assignment.warnings]
+    warnings += unlisted_in(facts, policy)
+    warnings += _warnings(tree, decisions, facts, elsewhere=elsewhere)
     # Another workload may be the gang, and make this one.
     whole = gang_among(facts.owners) is facts.owners[0] and not (elsewhere or is_suspended(tree) or has_ended(tree))
     gang = gang_of([each.least for each in decisions if each.least]) if whole else None
-    # No gate can be on a pod that names its node, so such pods of a gang would not wait.
+    # A pod that names its node takes no gate, so such pods of a gang would not be queued.
     if gang is not None and facts.tenant is not None and _waits(decisions, facts.tenant):
         for member in facts.owners[0].members:
             if node := member.template.spec.node_name:
                 with _placed(member):
                     tenant = facts.tenant.name
                     raise Refused(Reason.INVALID, "gang-names-node", "spec.nodeName", node=node, tenant=tenant)
-    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang, elsewhere)
+    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(warnings)), gang, elsewhere)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
 def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """Warnings of GPUs in a workload's templates that the policy does not list, also where it is not ours."""
+    """Return warnings of GPUs in a workload's templates that the policy does not list, even if it is not ours."""
     if made_by_another(facts):
         return ()
-    told = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
-    return tuple(dict.fromkeys(told))
+    warnings = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
-    """The templates that are ours, as their pods will be judged. Raises Refused also for a class of another one."""
+    """Yield the decisions on templates that are ours. Raises Refused also for the class of another template."""
     members, demands = facts.owners[0].members, list[Decimal]()
     for member in members:
         with _placed(member):
@@ -174,7 +174,7 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
 
 @contextmanager
 def _placed(member: Member) -> Iterator[None]:
-    """A refused field is one of the template's."""
+    """Report a refused field as one of the template."""
     try:
         yield
     except Refused as refused:
@@ -182,13 +182,13 @@ def _placed(member: Member) -> Iterator[None]:
 
 
 def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
-    """Tells whether any of its pods are queued."""
+    """Tell whether any of its pods are queued."""
     charges = (each.charge for each in decisions if each.charge)
     return any(tenant.charges(each.gpus) and tenant.holds_on(each.tier, each.flavor) for each in charges)
 
 
 def made_by_another(facts: Facts) -> bool:
-    """Tells whether another workload makes this one: then a person was told when that was applied."""
+    """Tell whether another workload makes this one: its author was warned when that one was applied."""
     return any(owner.members for owner in facts.owners[1:])
 
 
@@ -204,14 +204,14 @@ def _warnings(
         yield AdmissionWarning("two-quotas", tenant=tenant.name)
     if tenant is not None and _waits(decisions, tenant) and not is_suspended(tree):
         yield from hold_warnings(tree, own.row)
-    for each in decisions:  # a template with GPUs may get the tier that another one of its gang names
+    for each in decisions:  # a template with GPUs may get the tier that another template of its gang names
         tier, template = each.assignment.tier, each.assignment.template
         if tier is not None and template and each.tier_request.holds_gpus:
             yield AdmissionWarning("gang-label", template=template, kind=own.kind.kind, tier=tier.name)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
-        # The API server refuses pods that ask for other nodes than their namespace gives them, out of sight of the
-        # person who applies the workload.
+        # The API server refuses pods that ask for other nodes than their namespace gives them, and the person who
+        # applies the workload would not see that.
         asked, selector = each.tier_request.pod.spec.node_selector, facts.namespace.selector
         for key in selector.conflicts(each.tier_request.pod) if selector else ():
             value = selector.labels[key] if selector else ""
@@ -228,9 +228,9 @@ def _warnings(
 
 
 def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
-    """The refusal of a gang in which two templates name different tiers; None for any other workload.
+    """Return the refusal of a gang in which two templates name different tiers; None for any other workload.
 
-    Both are templates that the gang can't do without: spare workers may run in a tier of their own.
+    The gang needs both templates. Spare workers may run in a tier of their own.
     """
     own, decided = decision.own, {id(each.tier_request.pod): each.assignment for each in decision.decisions}
     if gang_among(decision.facts.owners) is not own:
@@ -258,23 +258,22 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
 
 
 def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> Fit:
-    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could.
+    """Return how a workload fits its tenant's quota. Without `usage`, only limits count.
 
-    One whose pods are made elsewhere asks for nothing here. `reserved` is the part of the usage that is reserved for
-    the tenant's queue.
+    `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
+    `reserved` is the part of the usage that is reserved for the tenant's queue.
     """
     tenant, row = decision.facts.tenant, decision.own.row
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return Fit()
     charges, needed, applied = decision.charges, decision.needed, _applied(decision, tenant, usage, reserved)
-    # 1. Pods that are booked singly may be demoted, so that only the rows of every tier bound them.
+    # 1. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
     lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
     if lowered:
         rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once)
         return Fit(None, lowered + rest.warnings)
 
-    # 2. What needs all of its pods is judged by all of them. Anything else by those that it can't do without, and is
-    #    told of the others.
+    # 2. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
         return whole_fit(charges, tenant, applied, at_once=row.at_once)
@@ -289,7 +288,7 @@ def _lowered(
 ) -> Iterator[AdmissionWarning]:
     """Warn of pods that are booked singly and run in a lower tier, because a tier's row has no room for them.
 
-    Of a workload that grows those pods are judged that it did not ask for `before`.
+    A workload that grows is judged by the pods beyond `before`.
     """
     own, asked = decision.own, decision.leading.tier_request
     one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
@@ -313,10 +312,10 @@ def _lowered(
             )
 
 
-def growth_told(
+def growth_applied(
     decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, reserved: Usage
 ) -> tuple[AdmissionWarning, ...]:
-    """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
+    """Return warnings if a workload grows beyond the room that its singly booked pods have now."""
     tenant, own = decision.facts.tenant, decision.own
     booked = decision.gang.charges if decision.gang else ()
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
@@ -342,7 +341,7 @@ def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, re
 
 
 def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
-    """A warning of the first ResourceQuota that counts its pods, also while they are queued."""
+    """Warn of the first ResourceQuota that counts its pods, also while they are queued."""
     for quota, each in product(quotas, () if made_by_another(decision.facts) else decision.decisions):
         asked, tier = each.tier_request, each.assignment.tier
         if tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy):
@@ -351,7 +350,7 @@ def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuot
 
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
-    """The refusal of a gang whose charge falls short, or a warning where its tenant wants no more."""
+    """Return the refusal of a gang whose charge falls short, or a warning if its tenant wants only that."""
     first, own = decision.decisions[0].tier_request, decision.own
     tenant = decision.facts.tenant
     if tenant is None:
@@ -362,7 +361,7 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
-    """The tiers with room that a gang over quota may be demoted to, in the order of choice."""
+    """Yield the tiers with room that a gang over quota may be demoted to, in the order of choice."""
     asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
     tenant = decision.facts.tenant
     if tenant is None or not tenant.demotes or chosen is None:

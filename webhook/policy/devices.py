@@ -1,9 +1,9 @@
-"""The devices of DRA: whether one would do for a request, who holds it, and for which of them nobody is evicted.
+"""The devices of DRA: whether one fits a request, who holds it, and for which requests nobody is evicted.
 
-The inventory answers from ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know
-more. A selector is evaluated where it is a list of plain comparisons. Any other selector is judged like for like: a
-device does for a request if it is held through a request of the same DeviceClass with at least the same selectors.
-Source: KEP-4381, KEP-5055 (taints); pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
+The inventory uses ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know more. A
+selector is evaluated if it is a list of plain comparisons. For any other selector, a device fits if its current request
+has the same DeviceClass with at least the same selectors. Source: KEP-4381, KEP-5055 (taints);
+pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
 """
 
 import re
@@ -37,7 +37,7 @@ class DeviceKey(NamedTuple):
 
 
 class Attribute(View, frozen=True):
-    """A value; a version or a list is not read."""
+    """An attribute's value; a version or a list is not read."""
 
     text: str | None = msgspec.field(default=None, name="string")
     whole: int | None = msgspec.field(default=None, name="int")
@@ -45,7 +45,7 @@ class Attribute(View, frozen=True):
 
     @property
     def plain(self) -> object:
-        """The value as a selector compares it with a literal; None where it is of another type."""
+        """Return the value that a selector compares with a literal; None for another type."""
         return next((each for each in (self.text, self.whole, self.truth) if each is not None), None)
 
 
@@ -77,7 +77,7 @@ class _SliceSpec(View, frozen=True):
 
 
 class ResourceSlice(View, frozen=True):
-    """Devices of one pool of a driver."""
+    """The devices of a driver's pool in one object."""
 
     spec: _SliceSpec = _SliceSpec()
 
@@ -107,7 +107,7 @@ class DeviceTaintRule(View, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """A device of one node, with the taints of its slice and of rules.
 
-    `whole`: nobody else's allocation takes of it. It is no partition, and not `shareable`: no two claims may share it.
+    `whole`: no other allocation uses a part of it. It is no partition, and not `shareable`: no two claims may share it.
     """
 
     key: DeviceKey
@@ -119,9 +119,10 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class WantedDevices(msgspec.Struct, frozen=True):
-    """The devices that a request wants: so many of a class that pass all selectors, those of its class among them.
+    """The devices that a request wants: so many of a class that pass all selectors, including those of the class.
 
-    `plain`: any such devices will do together. Without constraints, capacity, adminAccess and allocationMode All.
+    `plain`: any such devices fit together. The request has no constraints, no capacity, no adminAccess and no
+    allocationMode All.
     """
 
     device_class: str
@@ -173,21 +174,21 @@ class DeviceClaim(View, frozen=True):
 
     @property
     def is_named(self) -> bool:
-        """Tell whether it outlives its pods: no pod owns it, as one owns the claim made of a template."""
+        """Tell whether it outlives its pods: no pod owns it, unlike a claim made from a template."""
         return not any(owner.kind == "Pod" for owner in self.metadata.owner_references)
 
     @property
     def is_allocated(self) -> bool:
         return self.status.allocation is not None
 
-    def held(self) -> Iterator[tuple[DeviceKey, str]]:
-        """The devices that it holds, each with the name of its request. Administrative access holds nothing."""
+    def allocated_devices(self) -> Iterator[tuple[DeviceKey, str]]:
+        """Yield the devices that it holds, each with the name of its request. Administrative access holds nothing."""
         for each in self.status.allocation.devices.results if self.status.allocation else ():
             if not each.admin_access:
                 yield DeviceKey(each.driver, each.pool, each.device), each.request
 
     def wanted(self) -> Iterator[tuple[str, WantedDevices]]:
-        """Yield what each of its requests and alternatives wants, by the name that results give it."""
+        """Yield the devices that each request and alternative wants, by the name that results use."""
         return (each for request in self.requests() for each in request)
 
     def requests(self) -> Iterator[list[tuple[str, WantedDevices]]]:
@@ -212,22 +213,24 @@ class Inventory(msgspec.Struct, frozen=True):
     classes: Mapping[str, DeviceClass]
 
     def does(self, key: DeviceKey, wanted: WantedDevices) -> bool | None:
-        """Tell whether a device would do for a request, whoever holds it and whatever its taints; None: not known."""
+        """Tell whether a device fits a request, regardless of its holder and its taints; None if unknown."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
-        told = [_holds(each, device) for selector in (*of_class, *wanted.selectors) for each in _comparisons(selector)]
-        if False in told:
+        answers = [
+            _holds(each, device) for selector in (*of_class, *wanted.selectors) for each in _comparisons(selector)
+        ]
+        if False in answers:
             return False
-        if None not in told:
+        if None not in answers:
             return True
-        held = self.holders.get(key)
-        alike = held[1] if held else None
+        holder = self.holders.get(key)
+        alike = holder[1] if holder else None
         if alike is None or alike.device_class != wanted.device_class:
             return None
         return True if set(wanted.selectors) <= set(alike.selectors) else None
 
     def untolerated(self, key: DeviceKey, wanted: WantedDevices) -> Taint | None:
-        """The first taint of a device that a request doesn't tolerate."""
+        """Return the first taint of a device that a request doesn't tolerate."""
         taints = (each for each in self.devices[key].taints if each.effect in ("NoSchedule", "NoExecute"))
         return next((each for each in taints if not any(own.tolerates(each) for own in wanted.tolerations)), None)
 
@@ -238,7 +241,7 @@ def inventory(
     claims: Iterable[DeviceClaim],
     classes: Mapping[str, DeviceClass],
 ) -> Inventory:
-    """The devices that nodes have now: those of the newest generation of each pool that is whole."""
+    """Return the devices that nodes have now: the newest generation of each complete pool."""
     pools: defaultdict[tuple[str, str], list[_SliceSpec]] = defaultdict(list)
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each.spec)
@@ -259,7 +262,7 @@ def inventory(
     holders: dict[DeviceKey, tuple[DeviceClaim, WantedDevices | None]] = {}
     for claim in claims:
         wanted = dict(claim.wanted())
-        for key, request in claim.held():
+        for key, request in claim.allocated_devices():
             if key in devices:
                 holders[key] = (claim, wanted.get(request))
     return Inventory(devices, holders, classes)
@@ -308,7 +311,8 @@ def without_eviction(
 ) -> tuple[str, ...]:
     """Return the resources and DeviceClasses of GPUs that a pod asks for and for which nobody is evicted on any node.
 
-    One is enough that the scheduler makes no room for the pod: it needs all of them. With preemption.dra we do.
+    One is enough to keep the scheduler from making room for the pod, because it needs all of them. With
+    preemption.dra gpu-tiers does.
     """
     weights = policy.weights
     if scope.devices or policy.device_preemption == "On":
@@ -319,13 +323,13 @@ def without_eviction(
 
 
 def evicted_by(tier: Tier, pod: Pod, facts: Facts, policy: TierPolicy) -> Phrase:
-    """The tiers that may evict a pod of this tier for its GPUs: none where its GPUs come by DRA."""
+    """Return the tiers that may evict a pod of this tier for its GPUs; none if its GPUs come by DRA."""
     by_dra = without_eviction(pod, facts.devices, facts.eviction, policy)
     return Phrase("evicted-by-nobody") if by_dra else policy.evicted_by(tier)
 
 
 def evicts_others(tier: Tier | None, live: PriorityClass | None, policy: TierPolicy) -> bool:
-    """Tell whether a tier counts on eviction: it may evict, and some tier is below it."""
+    """Tell whether a tier relies on eviction: it may evict, and some tier is below it."""
     if tier is None or live is None or live.preemption_policy == "Never":
         return False
     return any(other.value < tier.value for other in policy.tiers)

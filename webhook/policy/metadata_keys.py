@@ -1,8 +1,8 @@
-"""The labels and annotations in gpu-tiers' own domain: those that it writes, and those that mean nothing.
+"""The labels and annotations in gpu-tiers' own domain: the ones that it writes, and the ones without a meaning.
 
-A key that is there stays as it is, whoever wrote it: a selector may need it, or its author. Our own marks alone are
-written again. They are annotations, which no selector names, and they tell of the very object that bears them. Another
-text there is forged, or was copied from another object with the rest of its manifest.
+An existing key stays as it is, whoever wrote it, because a selector or its author may need it. Only our own marks are
+overwritten. They are annotations, which no selector names, and describe the object that bears them. Any other text
+there is forged, or was copied from another object with its manifest.
 """
 
 import difflib
@@ -28,24 +28,25 @@ from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
 from webhook.policy.workloads.templates import DOMAIN, TEMPLATE_CLASS
 
 EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-"""Volumes that don't keep Cluster Autoscaler from removing the node, with commas and no spaces between them.
+"""Volumes that don't keep Cluster Autoscaler from removing the node, separated by commas without spaces.
 
-Ours is added to the author's list, whose entries stay (admission/patch.py).
+Our volume is added to the author's list, whose entries stay (admission/patch.py).
 """
 LABELS = (TIER_LABEL, PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY)
 MARKS = frozenset({ASSIGNED_BY, CLAIMED, GANG, QUEUE_CLASS, TEMPLATE_CLASS, *ANNOTATIONS.values()})
-"""Annotations that people don't write. The listener's text is one: an old one would speak an old protocol."""
+"""Annotations that people don't write. The listener's text is among them, because an old one has an old protocol."""
 WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, EVICTABLE_VOLUMES, *MARKS})
-"""All of them. What controllers/eviction_costs.py writes beside reviews stands there."""
+"""All keys that gpu-tiers writes on objects under review; controllers/eviction_costs.py has further ones."""
 
 _OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
-"""Kueue's label is only wanted where nobody else wrote it, as the mark QUEUE_CLASS tells (assignment/kueue.py)."""
+"""The keys that are overwritten. Kueue's label is passed only if nobody else wrote it, by QUEUE_CLASS
+(assignment/kueue.py)."""
 
 
 def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Return the entries to write in a map of labels or annotations: those that are absent, and what is our own.
+    """Return the entries to write in a map of labels or annotations: absent ones, and our own.
 
-    None of them is a label by which the controller of the pod selects: it may want that the pod has none. Raises
+    None of them is a label by which the pod's controller selects, because it may want pods without that label. Raises
     LookupError for a key that the list above lacks, which is our own mistake.
     """
     if not wanted.keys() <= WRITTEN:
@@ -55,12 +56,13 @@ def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[
 
 
 LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
-"""Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
-MOST_TOLD = 3
-"""Warnings about one object. To look for what was meant takes 0.3 ms a key."""
+"""Starts of keys in our domain, and in domains that people write for it: gpu-tier.dev, gputiers.io. The chart has it
+too."""
+MOST_NAMED_KEYS = 3
+"""Warnings about one object. The search for the intended key takes 0.3 ms a key."""
 MOST_READ = 64
 MOST_SHOWN = 76
-"""Characters of a key: those of the domain and of the longest name that Kubernetes allows."""
+"""Characters of a shown key: the domain and the longest name that Kubernetes allows."""
 WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
 KNOWN_KEYS = frozenset(
     {
@@ -70,7 +72,7 @@ KNOWN_KEYS = frozenset(
         f"{DOMAIN}check",
     }
 )
-"""Those of pods and workloads, and of namespaces, whose labels some tools copy; the name of our gate too."""
+"""The keys of pods, workloads and namespaces, whose labels some tools copy, and the name of our gate."""
 
 
 class Bearer(Protocol):
@@ -84,14 +86,14 @@ class Bearer(Protocol):
 
 
 def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
-    """A warning for each label and annotation of theirs that gpu-tiers does not know; of many for a few."""
+    """Yield a warning for each label and annotation that gpu-tiers does not know, up to a few."""
     found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
-    for key, other in islice(found, MOST_TOLD):
+    for key, other in islice(found, MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
 
 
 def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
-    """The keys, and where it would have a meaning if it stood there; "" for one without any."""
+    """Yield the keys, and the objects on which each would have a meaning; "" if none."""
     for keys, what, misplaced, other in (
         (bearer.labels, "label", OF_HOOKS, "the annotation of that name"),
         (bearer.annotations, "annotation", (TIER_LABEL,), "the label of that name"),
@@ -104,7 +106,7 @@ def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
 
 
 def is_unknown(key: str) -> bool:
-    """Tells whether a label or an annotation is in our domain and means nothing, or is in one that was to be ours."""
+    """Tell whether a label or an annotation is in our domain, or one meant to be ours, and has no meaning."""
     if key.startswith(DOMAIN):
         return key not in KNOWN_KEYS
     return LIKE_OURS.match(key) is not None and _near(key) != []
@@ -112,7 +114,7 @@ def is_unknown(key: str) -> bool:
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
-    """The key that was perhaps meant; where none is like it, the two that most are looking for."""
+    """Return the key that was perhaps meant; otherwise the two most frequent ones."""
     near = _near(key)
     return f"{DOMAIN}{near[0]}" if near else f"{TIER_LABEL} or {CHECKPOINT}"
 
@@ -128,13 +130,13 @@ _OF_NAMESPACES = {
     "tier": DEFAULT_TIER_LABEL,
     "untiered": UNTIERED_LABEL,
 }
-"""The labels that a namespace may have, by what people write for them."""
+"""The labels that a namespace may have, by the words that people write for them."""
 
 
 def namespace_warnings(
     labels: Mapping[str, str], policy: TierPolicy, tenants: Iterable[Tenant]
 ) -> Iterator[AdmissionWarning]:
-    """Yield what the author of these labels will want to correct. Those by which tenants are selected are right."""
+    """Yield warnings about a namespace's labels for their author. Labels by which tenants are selected are right."""
     ours = sorted(key for key in labels if LIKE_OURS.match(key))[:MOST_READ]
     if not ours:
         return
@@ -149,13 +151,13 @@ def namespace_warnings(
         yield AdmissionWarning("unknown-choice", value=choice, likely=_likely(choice, ["Assign", "Refuse"]))
     selecting = {line.key for tenant in tenants for line in tenant.selector}
     meant = {key: _meant(key) for key in ours if key not in {*_OF_NAMESPACES.values(), *selecting}}
-    for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_TOLD):
+    for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=f"label {key[:MOST_SHOWN]}", likely=likely)
 
 
 @lru_cache(maxsize=256)
 def _meant(key: str) -> str:
-    """The label that was perhaps meant; "" for one of somebody else's that is like none of ours."""
+    """Return the label that was perhaps meant; "" for a label of somebody else that resembles none of ours."""
     near = difflib.get_close_matches(key.rpartition("/")[2].lower(), _OF_NAMESPACES, n=1)
     if near:
         return _OF_NAMESPACES[near[0]]
@@ -163,7 +165,7 @@ def _meant(key: str) -> str:
 
 
 def _likely(value: str, names: Sequence[str]) -> str:
-    """The name that was perhaps meant; where none is like it, all of them."""
+    """Return the name that was perhaps meant; otherwise all of them."""
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(value.lower(), by_lower, n=1)
     *most, last = names

@@ -1,14 +1,13 @@
-"""What the placement of a tier adds to a pod: nodes, neighbours, the scheduler and its queue.
+"""The fields that a tier's placement adds to a pod: nodes, neighbours, the scheduler and its queue.
 
-All of it is only for what the pod does not say itself, so a second pass adds nothing. A gang's pods lie close together
-(Pack) and replicas apart (Spread). Both are wishes to the scheduler and never keep a pod from running. Both name the
-node beside the tier's topology key: a gang lies best on few nodes of one rack, and replicas that are spread by rack
-want two nodes where two of them share a rack. The pods of one gang are told by a label that all of them bear, written
-by the operator that makes them.
+Only fields that the pod does not set are added, so a second pass adds nothing. A gang's pods are close together (Pack),
+replicas are apart (Spread). Both are wishes to the scheduler and never keep a pod from running. Both name the node in
+addition to the tier's topology key: a gang fits best on few nodes of one rack, and replicas that share a rack want two
+nodes. A label that all pods of a gang bear identifies the gang. The operator that makes the pods writes it.
 
-Volcano makes a PodGroup of a pod that is in none, in the queue that the pod's annotation names (createNormalPodPG of
-its podgroup controller). KAI does so for every pod, by labels of its owners and then of the pod, and takes whatever has
-a priority of 100 or more for non-preemptible, as all tiers would be (GetPodGroupMetadata of its pod grouper).
+Volcano makes a PodGroup for a pod without one, in the queue of the pod's annotation (createNormalPodPG of its podgroup
+controller). KAI does so for every pod, by labels of its owners and then of the pod. It treats a priority of 100 or more
+as non-preemptible, which all tiers would be (GetPodGroupMetadata of its pod grouper).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,24 +25,24 @@ from webhook.policy.workloads.workload import Workload, gang_among
 
 HOSTNAME = "kubernetes.io/hostname"
 _REVISIONS = ("pod-template-hash", "rollouts-pod-template-hash")
-"""Labels that tell the replicas of one revision (Deployment; Argo Rollout), which a rollout must not mix."""
+"""Labels of one revision's replicas (Deployment; Argo Rollout). A rollout must not mix revisions."""
 _WEIGHTS = (100, 50)
 
 _NARROWER: Mapping[str, str] = {
     # https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go
     "leaderworkerset.sigs.k8s.io/name": "leaderworkerset.sigs.k8s.io/group-key",
 }
-"""Labels that span several gangs, each with the one that tells them apart."""
+"""Labels that span several gangs, each with the label that separates them."""
 
 _GROUPS = ("scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
-"""Labels that people write themselves on pods of one group: Coscheduling's, Kueue's."""
+"""Labels that people write on pods of one group: Coscheduling's, Kueue's."""
 
 _OF_ONE_POD = frozenset({"paddle-res-name"})
 """Labels with another value on each pod (https://github.com/PaddleFlow/paddle-operator)."""
 
 
 class GangLabel(msgspec.Struct, frozen=True):
-    """The pods with one value of a label. `size` is how many they are as far as the workload says it, else 0."""
+    """The pods with one value of a label. `size` is their number if the workload says it, or 0."""
 
     key: str
     value: str
@@ -54,7 +53,7 @@ class GangLabel(msgspec.Struct, frozen=True):
 
 
 def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: KindTable) -> GangLabel | None:
-    """The gang of a pod with these labels, its owners the nearest first; None where it bears no label that tells it."""
+    """Return the gang of a pod with these labels, its owners the nearest first; None if no label identifies it."""
     for key, size in _candidates(owners, kinds):
         narrower = _NARROWER.get(key, key)
         if narrower in labels:
@@ -65,7 +64,7 @@ def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: 
 
 
 def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[str, int]]:
-    """Labels that may tell the gang, the best first, each with the size of such a gang.
+    """Yield labels that may identify the gang, the best first, each with the gang's size.
 
     The labels of the workload that is a gang come first, then those of the nearest owner: the trials of an Experiment
     are no gang, nor are the steps of a pipeline.
@@ -73,7 +72,7 @@ def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[
     gang = gang_among(owners)
     for owner in (*([gang] if gang else []), *(owner for owner in owners if owner.row.at_once)):
         size, row = sum(member.count for member in owner.members), owner.row
-        # An operator's label that tells by its value alone stands on all pods of the kind.
+        # An operator's label with a fixed value is on all pods of the kind.
         named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
         keys = dict.fromkeys((*((row.gang_label,) if row.gang_label else ()), *named))
         yield from ((key, size) for key in keys)
@@ -83,7 +82,7 @@ def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[
 
 
 def packed(gang: GangLabel, topology_key: str) -> Tree:
-    """The pod affinity of a gang to itself (spec.affinity.podAffinity)."""
+    """Return the pod affinity of a gang to itself (spec.affinity.podAffinity)."""
     selector = {"matchLabels": {gang.key: gang.value}}
     return {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -94,23 +93,23 @@ def packed(gang: GangLabel, topology_key: str) -> Tree:
 
 
 def spread(siblings: Tree, topology_key: str) -> list[Tree]:
-    """The constraints of a replica towards its siblings (spec.topologySpreadConstraints)."""
+    """Return the constraints between a replica and its siblings (spec.topologySpreadConstraints)."""
     rule = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **siblings}
     return [{"topologyKey": key, **rule} for key in _keys(topology_key)]
 
 
 def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tree | None:
-    """Return what selects the nearest owner's replicas: its template's labels, a revision's by matchLabelKeys.
+    """Return the selector of the nearest owner's replicas: its template's labels, a revision's by matchLabelKeys.
 
-    Where its template bears no label that the pod bears too, its operator's label does. None where there is none.
+    If pod and template share no label, the operator's label selects them. None without any.
     """
     members = facts.owners[0].members if facts.owners else ()
     templates = (member.template.metadata.labels for member in members)
     common = next((each for each in templates if each and each.items() <= labels.items()), {})
     revision = [key for key in _REVISIONS if key in labels]
     selected = {key: value for key, value in common.items() if key not in revision}
-    if not selected and (told := gang_label_of(labels, facts.owners, kinds)):
-        selected = {told.key: told.value}
+    if not selected and (gang_label := gang_label_of(labels, facts.owners, kinds)):
+        selected = {gang_label.key: gang_label.value}
     if not selected:
         return None
     return {"labelSelector": {"matchLabels": selected}} | ({"matchLabelKeys": revision} if revision else {})
@@ -121,7 +120,7 @@ def _keys(topology_key: str) -> tuple[str, ...]:
 
 
 class PlacementPlan(msgspec.Struct, frozen=True):
-    """The fields that are added to a pod; `said` is in a few words what its strategy comes to, and why."""
+    """The fields that are added to a pod; `said` sums up the strategy's effect and its reason."""
 
     said: str = ""
     pod_affinity: Tree | None = None
@@ -132,7 +131,7 @@ class PlacementPlan(msgspec.Struct, frozen=True):
 
 
 def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
-    """Plan what the placement of its tier adds to a pod."""
+    """Return the fields that its tier's placement adds to a pod."""
     # A toleration without a key is for every taint, and one without an effect for all effects.
     own = [
         tuple(each.get(field) or None for field in ("key", "effect"))
@@ -144,13 +143,13 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
         for each in placement.tolerations
         if not any(key in (None, each.get("key")) and effect in (None, each.get("effect")) for key, effect in own)
     )
-    strategy, beside = placement.strategy, PlacementPlan()
+    strategy, plan = placement.strategy, PlacementPlan()
     if strategy is not None and node_chosen(pod, facts):
-        beside = PlacementPlan(f"{strategy} changes nothing: its node is chosen already")
+        plan = PlacementPlan(f"{strategy} changes nothing: its node is chosen already")
     elif strategy is not None:
-        beside = _neighbours(pod, facts, kinds, placement)
+        plan = _neighbours(pod, facts, kinds, placement)
     return msgspec.structs.replace(
-        beside,
+        plan,
         tolerations=missing,
         node_selector=missing_node_selector(pod, facts, placement.node_selector),
         active_deadline_seconds=None if pod.spec.active_deadline_seconds else placement.max_runtime,
@@ -158,7 +157,7 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
 
 
 def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
-    """Return what its strategy comes to."""
+    """Return the fields of its strategy."""
     # 1. Pack needs a label of the gang, and Spread one of the replicas.
     labels, topology_key = pod.metadata.labels, placement.topology_key
     if placement.strategy == "Pack":
@@ -179,7 +178,8 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
     else:
         wanted = PlacementPlan("Spread changes nothing: no label is known that its replicas alone bear")
 
-    # 2. What a person or a controller has said stays. A pod that bears just what is wanted has it of an earlier pass.
+    # 2. Fields that a person or a controller has set stay. A pod with exactly the wanted fields got them in an earlier
+    #    pass.
     affinity, constraints = pod.spec.affinity, pod.spec.topology_spread_constraints or None
     terms = (each for each in (affinity.pod_affinity, affinity.pod_anti_affinity) if isinstance(each, dict))
     if not constraints and not any(any(each.values()) for each in terms):
@@ -191,11 +191,11 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
 
 
 ON_EVERY_NODE = "DaemonSet"
-"""Its controller has chosen the node before its pod is created, whatever the group of its API."""
+"""The kind whose controller chooses the node before its pod is created, in any API group."""
 
 
 def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the node labels of a tier of which the pod says nothing, by node selector or required node affinity."""
+    """Return the node labels of a tier that the pod's node selector and required node affinity lack."""
     if not wanted or node_chosen(pod, facts):
         return {}
     terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
@@ -204,7 +204,7 @@ def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> 
 
 
 def with_node_selector(pod: Pod, facts: Facts, placement: Placement | None) -> Pod:
-    """The pod as it will be bound to nodes: what it is charged for may depend on them."""
+    """Return the pod as it will be bound to nodes, because its charge may depend on them."""
     more = missing_node_selector(pod, facts, placement.node_selector) if placement else {}
     if not more:
         return pod
@@ -213,22 +213,22 @@ def with_node_selector(pod: Pod, facts: Facts, placement: Placement | None) -> P
 
 
 def node_chosen(pod: Pod, facts: Facts) -> bool:
-    """Tells whether no scheduler chooses among nodes for this pod: it names its node, or stands on every one."""
+    """Tell whether no scheduler chooses this pod's node: the pod names it, or runs on every node."""
     controller = pod.metadata.controller
     nearest = controller.kind if controller else facts.owners[0].row.kind if facts.owners else ""
     return bool(pod.spec.node_name) or nearest == ON_EVERY_NODE
 
 
 UNNAMED = ("", "default-scheduler")
-"""The API server writes the latter where a pod names no scheduler, before any webhook sees the pod."""
+"""The scheduler names of pods that name none. The API server writes the second before any webhook sees the pod."""
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 _VOLCANO_GROUP = "scheduling.k8s.io/group-name"
-"""A pod that bears this annotation is in a PodGroup already, and that names the queue."""
+"""A pod with this annotation is in a PodGroup already, and the group names the queue."""
 
 KAI_QUEUE = "kai.scheduler/queue"
 _KAI_PROJECT = "project"
-"""Without a queue's name KAI takes the queue of this name."""
+"""Without a queue's name KAI uses the queue with this label's value."""
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 
 
@@ -241,12 +241,12 @@ class SchedulingPlan(msgspec.Struct, frozen=True):
 
 
 def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> SchedulingPlan:
-    """Plan what a pod of that tier gets. A pod that needs no scheduler gets nothing."""
+    """Return the fields for a pod of that tier; none if the pod needs no scheduler."""
     if node_chosen(pod, facts):
         return SchedulingPlan()
     wanted = policy.scheduling.get(tier.name, Scheduling())
-    # All pods of a gang need the same: where one of its templates names a scheduler, each keeps its own. So does a pod
-    # of a PodGroup of Kubernetes, which no other scheduler knows.
+    # All pods of a gang need the same scheduler: if one of its templates names a scheduler, each keeps its own. A pod
+    # of Kubernetes' own PodGroup also keeps its scheduler, because no other scheduler knows the group.
     gang = gang_among(facts.owners)
     named = (member.template.spec.scheduler_name for member in gang.members) if gang else ()
     ours = pod.spec.scheduling_group is None and pod.spec.scheduler_name in UNNAMED
@@ -262,7 +262,7 @@ def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> S
             chosen = {KAI_QUEUE, _KAI_PROJECT} & {*borne[0], *borne[-1]}
             if queue is not None and queue.system == "KAI" and not chosen:
                 labels[KAI_QUEUE] = queue.name
-            # A tier that another one evicts is preemptible. KAI decides on the highest, and a person on any.
+            # A tier that another one evicts is preemptible. KAI decides for the highest tier, and a person for any.
             evicted = any(each.value > tier.value and each.preemption_policy != "Never" for each in policy.tiers)
             if evicted and not any(KAI_PREEMPTIBILITY in each for each in borne):
                 labels[KAI_PREEMPTIBILITY] = "preemptible"

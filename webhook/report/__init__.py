@@ -1,1 +1,1 @@
-"""Tenants, workloads, posture and preemptions as people ask for them: what the command line, metrics and page show."""
+"""Tenants, workloads, posture and preemptions, as the command line, metrics and page show them."""

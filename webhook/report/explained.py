@@ -1,4 +1,4 @@
-"""Why an object has its tier and hook, what it would get now, and what would change that: as values."""
+"""The reasons for an object's tier and hook, its next verdict, and what would change that: as values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,10 +29,10 @@ class ClassShown(Shown, frozen=True):
 
 
 class HookShown(Shown, frozen=True):
-    """The checkpoint hook that a pod would get. `there`: whether the pod has it; None where no pod was asked about.
+    """The checkpoint hook that a pod would get. `there`: the pod has it; None without a pod.
 
-    Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod.
-    `uncut` are the seconds that were asked for, where the tier leaves less.
+    Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod. `uncut`
+    are the seconds that were asked for, if the tier leaves less.
     """
 
     kind: str = ""
@@ -68,28 +68,28 @@ class TenantOfIt(Shown, frozen=True):
 
 
 class GangShown(Shown, frozen=True):
-    """A workload that is booked whole, with the GPUs that it was admitted with and those that its pods hold."""
+    """A workload that is booked whole, with the GPUs that it was admitted with and those that its pods use."""
 
     workload: str
     booked: str
-    held: Gpus
+    used: Gpus
 
 
 class PodsNow(Shown, frozen=True):
-    """So many pods of a workload that exist with one class."""
+    """The number of a workload's existing pods with one class."""
 
     count: int
     now: ClassShown
 
 
 class Explained(ObjectVerdict, frozen=True, kw_only=True):
-    """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
+    """The verdict on one object of a cluster, with its context. Empty or None values do not apply to it.
 
-    The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
-    its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
-    what was told of its last eviction. `held` says what it would wait for, where its tenant's quota holds.
-    `mode_of_file` is that of a policy file that somebody names: the cluster's `mode` is then not known. `templates` are
-    the hooks of its pod templates, or its own.
+    The verdict is that on a new object; it is not `judged` if something for it could not be read. `message` is the
+    answer to its next create, if it lacks pods; `refused` is the refusal that its controller got, and `last_eviction`
+    the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods. `mode_of_file`
+    is that of a policy file that somebody names: the cluster's `mode` is then unknown. `templates` are the hooks of its
+    pod templates, or its own.
     """
 
     judged: bool = True
@@ -106,7 +106,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     refused: RefusedPods | None = None
     last_eviction: Eviction | None = None
     changes: tuple[str, ...] = ()
-    held: str = ""
+    waits_for: str = ""
     unread: tuple[str, ...] = ()
 
     @property
@@ -115,7 +115,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def demotion(self) -> str:
-        """What a new one would run as, if its tenant has no room for it in its tier."""
+        """Return the tier of a new one, if its tenant has no room for it in its tier."""
         given, tenant = self.assignment, self.tenant.name if self.tenant else ""
         if given is None or given.demoted_from is None:
             return ""
@@ -124,8 +124,8 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> str:
-        """What keeps its next pod from running, as far as gpu-tiers knows; "" where nothing does."""
-        return f"would be refused now: {self.message}" if self.message else self.held
+        """Return what keeps its next pod from running, as far as gpu-tiers knows; "" for nothing."""
+        return f"would be refused now: {self.message}" if self.message else self.waits_for
 
     @property
     def trace(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ UNMARKED = (
 
 
 def why_it_differs(assigned_by: str) -> str:
-    """Why a pod's class is not what a new one would get. `assigned_by` is what gpu-tiers wrote on it."""
+    """Return why a pod's class differs from a new pod's. `assigned_by` is the annotation that gpu-tiers wrote on it."""
     written = parsed(assigned_by)
     if written and written.demoted_from:
         return "when this one was created, its tenant had no room"
@@ -155,11 +155,11 @@ def why_it_differs(assigned_by: str) -> str:
 def changes(
     asked: str, step: str, *, bearer: str, owner: str, namespace: str, others: tuple[str, ...], default_of: str
 ) -> Iterator[str]:
-    """What would give it another tier, a sentence each.
+    """Yield what would give it another tier, a sentence each.
 
     `asked` is the field in which somebody asked for the tier. `bearer` is the owner whose own field that is, and
-    `owner` the outermost one, as kubectl takes them, "" where there is none. `others` are the tiers that it may have
-    instead, and `default_of` is where the policy says what it gave.
+    `owner` the outermost one, as kubectl takes them, "" for none. `others` are the tiers that it may have instead, and
+    `default_of` is the part of the policy that gave its tier.
     """
     if not others:
         yield "No other tier is open to it: its tenant's ceiling or the policy leaves none."
@@ -178,7 +178,7 @@ def changes(
     else:
         yield f"Create the pod again with the label gpu-tiers.dev/tier={tiers}. A pod keeps the tier it began with."
     if default_of:
-        yield f"For all that are like it, your platform team changes {default_of}."
+        yield f"For all workloads like it, your platform team can change {default_of}."
 
 
 def _camel(name: str) -> str:

@@ -1,7 +1,7 @@
 """The cluster's GPUs at one moment (what each tier uses, what is free, who waits for what) and during the last day.
 
-The day is as this process has seen it, or as a Prometheus has. `read_risks` reads the work at risk: what to evict all
-training pods now would lose.
+The day is as this process or a Prometheus has observed it. `read_risks` reads the work at risk: the loss if all
+training pods were evicted now.
 """
 
 import time
@@ -32,7 +32,7 @@ class TierAtRisk(Shown, frozen=True):
 
 
 class TenantAtRisk(Shown, frozen=True):
-    """The same of a tenant in a tier, both "" for none."""
+    """The work at risk of a tenant in a tier, both "" for none."""
 
     tenant: str
     tier: str
@@ -40,7 +40,7 @@ class TenantAtRisk(Shown, frozen=True):
 
 
 def at_risk_by_tier(found: RisksOf, tiers: Sequence[str]) -> tuple[TierAtRisk, ...]:
-    """The highest tier first; without those where nothing is."""
+    """Return the work at risk, the highest tier first, without tiers that have none."""
     parts: defaultdict[str, list[Work]] = defaultdict(list)
     for (_, tier, exact), gpu_seconds in found.items():
         parts[tier].append(Work(gpu_seconds, exact))
@@ -49,9 +49,9 @@ def at_risk_by_tier(found: RisksOf, tiers: Sequence[str]) -> tuple[TierAtRisk, .
 
 
 async def read_risks(client: Client, policy: TierPolicy, names: Sequence[str] = ()) -> RisksOf:
-    """Those of the pods that run now, of these tenants or of all. Raises ApiError.
+    """Return the work at risk of the pods that run now, of these tenants or of all. Raises ApiError.
 
-    When a pod has saved last its program alone knows, so it is at most what the pod has done since its start. Claims
+    Only the program knows when it last saved, so the result is an upper bound: the work since the pod's start. Claims
     are not read.
     """
     from webhook.cluster.pod_listing import list_pods, no_claims  # noqa: PLC0415 - imports what most commands don't need
@@ -71,11 +71,11 @@ NO_TIER = "no tier"
 
 
 OnNode = tuple[str, Holding, Decimal]
-"""A node, what a pod holds there, and how many of these GPUs count: those of a claim that pods share count once."""
+"""A node, what a pod holds there, and its counted GPUs: a claim that pods share counts once."""
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
-    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339.
+    """A pod with GPUs that is on no node. `workload` made it, `since` is when it was created, in RFC 3339.
 
     `gated`: the scheduler does not look at it yet.
     """
@@ -92,7 +92,7 @@ class WaitingPod(msgspec.Struct, frozen=True):
 
 
 class TierGpus(Shown, frozen=True):
-    """What a tier's pods hold on nodes, and what its other pods ask for: the one that waits longest, `since` when."""
+    """The GPUs of a tier's pods on nodes, and of its pending pods: `since` is when the oldest of them was created."""
 
     name: str
     used: Gpus
@@ -101,7 +101,7 @@ class TierGpus(Shown, frozen=True):
 
 
 class Waits(Shown, frozen=True):
-    """A workload's pods that wait, for `gpus` in all. `why` is that of the one that waits longest."""
+    """A workload's pending pods, for `gpus` in all. `why` is that of the oldest one."""
 
     namespace: str
     workload: str
@@ -114,7 +114,7 @@ class Waits(Shown, frozen=True):
 
 
 class GpusNow(Shown, frozen=True):
-    """`free` and `closed` are what nobody holds on nodes that take pods, and on others. None: nodes are not known."""
+    """The cluster's GPUs. `free` and `closed` are unused ones on open and on other nodes; None if nodes are unknown."""
 
     tiers: tuple[TierGpus, ...]
     free: Gpus | None
@@ -123,38 +123,38 @@ class GpusNow(Shown, frozen=True):
 
     @property
     def used(self) -> Gpus:
-        """On nodes, of all tiers."""
+        """Return the used GPUs on nodes, of all tiers."""
         return _sum(each.used for each in self.tiers)
 
     @property
     def waiting(self) -> Gpus:
-        """Asked for by pods on no node."""
+        """Return the GPUs of pods on no node."""
         return _sum(each.waiting for each in self.tiers)
 
     @property
     def total(self) -> Gpus:
-        """As many as there are, as far as is known."""
+        """Return all GPUs, as far as known."""
         return _sum((self.used, self.free or 0, self.closed or 0))
 
 
 def _sum(gpus: Iterable[Gpus]) -> Gpus:
-    """Parts of GPUs add up as they are written: 0.1 and 0.2 are 0.3."""
+    """Return the sum in decimal: 0.1 and 0.2 are 0.3."""
     return as_number(sum((Decimal(str(each)) for each in gpus), Decimal(0)))
 
 
 def gpus_now(
     tiers: Sequence[str],
-    held: Iterable[OnNode],
+    holdings: Iterable[OnNode],
     waiting: Iterable[WaitingPod],
     nodes: Sequence[GpuNode] | None,
     tenant_of: Callable[[str], str | None],
 ) -> GpusNow:
-    """Put it together; `tiers` are the policy's, the highest first. `nodes` is None where they could not be read."""
+    """Return the GPUs; `tiers` are the policy's, the highest first. `nodes` is None if they could not be read."""
     used, on_node = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
-    for node, holding, gpus in held:
+    for node, holding, gpus in holdings:
         used[holding.charge.tier or ""] += gpus
         on_node[node] += gpus
-    # Who waits: one for each workload and tier, the highest tier first.
+    # The pending pods, one entry for each workload and tier, the highest tier first.
     groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)
     for each in waiting:
         groups[each.holding.namespace, each.workload, each.tier].append(each)
@@ -172,7 +172,7 @@ def gpus_now(
     shown = (
         TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
     )
-    # What nobody holds; a node whose GPUs are all claimed may hold more.
+    # The unused GPUs; a node whose GPUs are all claimed may hold more.
     left = [(each.open, max(each.gpus - on_node[each.name], Decimal(0))) for each in nodes or ()]
     free, closed = (
         None if nodes is None else as_number(sum((gpus for is_open, gpus in left if is_open == wanted), Decimal(0)))
@@ -181,18 +181,18 @@ def gpus_now(
     return GpusNow(tuple(shown), free, closed, waits)
 
 
-def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
-    """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
+def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
+    """Return free GPUs that are too few on each node for any pending pod, but together enough for one."""
     on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
-    for node, _, gpus in held:
+    for node, _, gpus in holdings:
         on_node[node] += gpus
     left = (each.gpus - on_node[each.name] for each in nodes if each.open)
-    apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
-    return apart if apart >= smallest else Decimal(0)
+    scattered = sum((each for each in left if 0 < each < smallest), Decimal(0))
+    return scattered if scattered >= smallest else Decimal(0)
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0
-"""Seconds between two looks that are kept, and for which they are."""
+"""Seconds between two samples, and for which they are stored."""
 
 
 class UseAt(msgspec.Struct, frozen=True):
@@ -211,7 +211,7 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class DayOfUse(msgspec.Struct, frozen=True):
-    """What a Prometheus tells of the last day, the oldest first; of `problem` it says why it tells nothing."""
+    """The last day by a Prometheus, the oldest first; `problem` says why there is none."""
 
     seen: tuple[UseAt, ...] = ()
     evicted: tuple[Evicted, ...] = ()
@@ -219,25 +219,25 @@ class DayOfUse(msgspec.Struct, frozen=True):
 
 
 class UseOverTime:
-    """Bounded: one look a minute, for a day."""
+    """The samples of a day, one a minute."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._kept: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
+        self._history: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
 
-    def add(self, held: Mapping[tuple[str, str, str], float]) -> None:
-        """So many GPUs are held now, by tenant, tier and flavor."""
+    def add(self, in_use: Mapping[tuple[str, str, str], float]) -> None:
+        """Add the GPUs in use now, by tenant, tier and flavor."""
         now = self._clock()
-        if not self._kept or now - self._kept[-1].time >= EVERY:
+        if not self._history or now - self._history[-1].time >= EVERY:
             by_tier: defaultdict[str, float] = defaultdict(float)
-            for (_, tier, _), gpus in held.items():
+            for (_, tier, _), gpus in in_use.items():
                 by_tier[tier] += gpus
-            self._kept.append(UseAt(now, dict(by_tier)))
+            self._history.append(UseAt(now, dict(by_tier)))
 
     def forget(self) -> None:
-        """From now on another process counts, so that later there would be a gap."""
-        self._kept.clear()
+        """Forget all, because another process counts from now on, which would leave a gap."""
+        self._history.clear()
 
     def __iter__(self) -> Iterator[UseAt]:
-        """The oldest first."""
-        return iter(self._kept)
+        """Yield the samples, the oldest first."""
+        return iter(self._history)

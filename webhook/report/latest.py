@@ -1,4 +1,4 @@
-"""What happened lately, as a replica remembers it: verdicts, and preemptions with whether the victim has saved."""
+"""The recent verdicts and preemptions of a replica, with the saves of the victims."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -8,14 +8,14 @@ from webhook.policy.checkpoint.work_lost import Outcome, Work, summed
 from webhook.report.shown import Shown
 
 MOST_VERDICTS = 500
-"""Groups of verdicts that are remembered; the one that was added to longest ago goes first."""
+"""Groups of verdicts that are stored; the least recently extended one goes first."""
 
 
 class VerdictShown(Shown, frozen=True):
-    """What was answered. `outcome` is a word: let in, refused, would be refused, try again; `why` a sentence or a step.
+    """An answer. `outcome` is in words: admitted, refused, would be refused, try again; `why` is a sentence or a step.
 
-    `time` is in seconds since 1970. `workload` is the object's controller, else itself; `reason` names the refusal,
-    also one that was softened.
+    `time` is in seconds since 1970. `workload` is the object's controller, or the object; `reason` names the refusal,
+    also a softened one.
     """
 
     time: float
@@ -32,7 +32,7 @@ class VerdictShown(Shown, frozen=True):
 
 
 class VerdictGroup(Shown, frozen=True):
-    """Verdicts that say the same of a workload's objects. `since`: the first, in seconds since 1970."""
+    """Equal verdicts on a workload's objects. `since`: the first, in seconds since 1970."""
 
     last: VerdictShown
     times: int
@@ -40,38 +40,38 @@ class VerdictGroup(Shown, frozen=True):
 
 
 class VerdictGroups:
-    """The latest verdicts by workload, outcome, tier and refusal: a controller that tries again fills no list."""
+    """The latest verdicts by workload, outcome, tier and refusal, so that retries do not fill the list."""
 
     def __init__(self, most: int = MOST_VERDICTS) -> None:
         self._most = most
         self._groups: OrderedDict[tuple[str, ...], VerdictGroup] = OrderedDict()
 
-    def add(self, told: VerdictShown) -> None:
-        """It was answered."""
-        key = told.namespace, told.workload, told.outcome, told.tier, told.reason
+    def add(self, new: VerdictShown) -> None:
+        """Add a verdict."""
+        key = new.namespace, new.workload, new.outcome, new.tier, new.reason
         before = self._groups.pop(key, None)
-        self._groups[key] = VerdictGroup(told, before.times + 1 if before else 1, before.since if before else told.time)
+        self._groups[key] = VerdictGroup(new, before.times + 1 if before else 1, before.since if before else new.time)
         if len(self._groups) > self._most:
             self._groups.popitem(last=False)
 
     def __iter__(self) -> Iterator[VerdictGroup]:
-        """The latest first."""
+        """Yield the groups, the latest first."""
         return reversed(self._groups.values())
 
 
 EVENT = "PreemptionOutcome"
-"""The reason of the events that tell of them, on the victims' workloads."""
+"""The reason of the events about preemptions, on the victims' workloads."""
 MOST_PREEMPTIONS = 1000
-"""Preemptions that are remembered; the oldest goes first."""
+"""Preemptions that are stored; the oldest goes first."""
 
 NOT_KNOWN = ""
-"""Instead of a pod's GPUs, where nobody led when it went: its tier is not known either."""
+"""The GPUs of a pod that ended while nobody led. Its tier is unknown too."""
 
 
 class PodShown(Shown, frozen=True):
-    """A pod as it was: `tier` and `tenant` are "" where it has none, `gpus` in GPUs as Kubernetes writes quantities.
+    """A pod as it was: `tier` and `tenant` are "" for none, `gpus` in GPUs as Kubernetes writes quantities.
 
-    `hook` is the kind of hook by which it saves, as far as that can be seen of the pod; "" where it was not read.
+    `hook` is the kind of hook by which it saves, as far as the pod shows it; "" if it was not read.
     """
 
     namespace: str
@@ -84,14 +84,14 @@ class PodShown(Shown, frozen=True):
 
     def __str__(self) -> str:
         no_tier = "tier not known" if self.gpus == NOT_KNOWN else "no tier"
-        told = [self.tier or no_tier, *([f"tenant {self.tenant}"] if self.tenant else [])]
-        return f"{self.namespace}/{self.name} ({', '.join(told)})"
+        parts = [self.tier or no_tier, *([f"tenant {self.tenant}"] if self.tenant else [])]
+        return f"{self.namespace}/{self.name} ({', '.join(parts)})"
 
 
 class Preemption(Shown, frozen=True):
     """One eviction by the scheduler. `time` in RFC 3339; `seconds` from then to the end of the pod's containers.
 
-    `lost` is what was done since the last save; None where that is not known, or the victim had no work to lose.
+    `lost` is the work since the last save; None if unknown, or if the victim had no work to lose.
     """
 
     time: str
@@ -113,7 +113,7 @@ class Preemption(Shown, frozen=True):
 
 
 class Evictions(Shown, frozen=True):
-    """How many evictions are shown, how many of them saved, and what they lost together, as far as that is known."""
+    """The number of shown evictions, how many of them saved, and their known loss."""
 
     pods: int
     saved: int

@@ -1,4 +1,4 @@
-"""The verdict on one object with all that comes of it: what review, test, diff, audit and explain say in common."""
+"""The verdict on one object and on its pods, shared by review, test, diff, audit and explain."""
 
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,7 @@ NONE = "none"
 
 
 class VerdictName(StrEnum):
-    """What becomes of an object. It is denied where any pod that comes of it is, and demoted likewise."""
+    """The verdict's name. An object is denied if any of its pods is, and demoted likewise."""
 
     ALLOWED = "Allowed"
     DEMOTED = "Demoted"
@@ -34,11 +34,11 @@ class HookDue(Shown, frozen=True):
 
 
 class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of one object, judged by itself as if it were created now in Enforce.
+    """The verdict on one object, judged by itself as if it were created now in Enforce.
 
-    `tiers` are several only where its kind is unknown and its parts differ, and `assignment` is the one that decides.
-    `message` is the first refusal with its `reason`, "" where there is none. `hooks` are those of its pods. `source` is
-    its place in a file, "" in a cluster. `adoption`: no tier evicts yet.
+    `tiers` are several only if its kind is unknown and its parts differ, and `assignment` is the one that decides.
+    `message` is the first refusal with its `reason`, "" for none. `hooks` are those of its pods. `source` is its place
+    in a file, "" in a cluster. `adoption`: no tier evicts yet.
     """
 
     kind: str
@@ -53,17 +53,17 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[HookDue, ...] = ()
     message: str = ""
     reason: Reason = Reason.INVALID
-    told: tuple[AdmissionWarning, ...] = ()
+    shown_warnings: tuple[AdmissionWarning, ...] = ()
     adoption: bool = False
 
     @property
     def tier(self) -> str:
-        """The names of its tiers; "" where it gets none."""
+        """Return the names of its tiers; "" if it gets none."""
         return ", ".join(tier.name for tier in self.tiers)
 
     @property
     def ranks(self) -> str:
-        """Its tiers with what makes their rank: `gpu-training 1000`."""
+        """Return its tiers with their values: `gpu-training 1000`."""
         ranks = []
         for tier in self.tiers:
             never = self.adoption or tier.preemption_policy == "Never"
@@ -77,12 +77,12 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decided_by(self) -> str:
-        """The line that the annotation assigned-by has."""
+        """Return the value of the annotation assigned-by."""
         return str(assigned_by(self.assignment)) if self.assignment else ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(map(sentence, self.told))
+        return tuple(map(sentence, self.shown_warnings))
 
     @property
     def workload_type(self) -> str:
@@ -102,11 +102,11 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.hook_kinds}, {graces} s of grace" if graces else self.hook_kinds
 
     def as_fields(self) -> dict[str, Any]:
-        """Its fields by name, for a verdict that says more."""
+        """Return its fields by name, for a verdict with more fields."""
         return {name: getattr(self, name) for name in ObjectVerdict.__struct_fields__}
 
     def as_json(self) -> dict[str, Any]:
-        """The fields that each answer has of an object (docs/questions.md); null where there is nothing to say."""
+        """Return the fields that each answer has of an object (docs/questions.md); null if there is nothing to say."""
         return {
             "kind": self.kind,
             "group": self.group,

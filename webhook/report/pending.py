@@ -1,6 +1,6 @@
-"""Why a pod finds no GPU: which nodes would take it, who holds their GPUs, and why it can't take them.
+"""The reason why a pod finds no GPU: the nodes that would accept it, and the holders of their GPUs.
 
-kube-scheduler decides; this shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
+kube-scheduler decides. This shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -35,7 +35,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class NodeForPod(msgspec.Struct, frozen=True):
-    """A node with GPUs. `obstacle` says why it does not take the pod, whatever room it has; "" where it does."""
+    """A node with GPUs. `obstacle` says why it does not accept the pod, whatever room it has; "" if it does."""
 
     name: str
     gpus: Asked
@@ -43,10 +43,10 @@ class NodeForPod(msgspec.Struct, frozen=True):
 
 
 class GpuHolder(msgspec.Struct, frozen=True):
-    """A pod on a node, with its GPUs. `tenant` is "" for none, and None where that is not known.
+    """A pod on a node, with its GPUs. `tenant` is "" for none, and None if unknown.
 
-    `ends_in`: it is being deleted, and this is what is left of its grace period. `work` is what it would lose now, None
-    where it has no work to lose; `created` tells which of two equal pods is the older.
+    `ends_in`: it is terminating, and this is the rest of its grace period. `work` is the work that it would lose now,
+    None without any; `created` shows which of two equal pods is older.
     """
 
     name: str
@@ -61,7 +61,7 @@ class GpuHolder(msgspec.Struct, frozen=True):
 
 
 class Holders(Shown, frozen=True):
-    """Pods that hold GPUs on nodes that would take the waiting one, and why it can't take theirs."""
+    """Pods that hold GPUs on nodes that would accept the waiting one, and why it can't take theirs."""
 
     tier: str
     tenant: str
@@ -75,9 +75,9 @@ class Holders(Shown, frozen=True):
 
 
 class Room(Shown, frozen=True):
-    """What there is for a pod that waits for GPUs.
+    """The room for a pod that waits for GPUs.
 
-    `free` is by node, of those that would take it; None where the pods on them are not known.
+    `free` is by node, of those that would accept it; None if the pods on them are unknown.
     """
 
     asks: str
@@ -87,7 +87,7 @@ class Room(Shown, frozen=True):
 
 
 def merged(rooms: Sequence[Room]) -> Room:
-    """Return the rooms for the parts of what a pod asks for as one."""
+    """Return the rooms for the parts of a pod's request as one."""
     free: dict[str, Gpus] = {}
     for each in rooms:
         for node, gpus in (each.free or {}).items():
@@ -108,10 +108,10 @@ class NodeRoom:
     holders: list[GpuHolder] = field(default_factory=list)
 
     def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
-        """The GPUs of that name that nobody holds."""
+        """Return the unused GPUs of that name."""
         gone = {id(each) for each in without}
-        held = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
-        return max(self.node.gpus.get(name, Decimal(0)) - held, Decimal(0))
+        in_use = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
+        return max(self.node.gpus.get(name, Decimal(0)) - in_use, Decimal(0))
 
     @property
     def ending(self) -> list[GpuHolder]:
@@ -123,7 +123,7 @@ class NodeRoom:
 
 
 def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iterable[GpuHolder] | None) -> Room:
-    """The room for a pod on nodes, with all pods on them; without `holders` only what the nodes tell by themselves."""
+    """Return the room for a pod on nodes, with all pods on them; without `holders` only what the nodes show."""
     asks = " and ".join(f"{written(gpus)} {name}" for name, gpus in waiting.asks.items())
     if nodes is None:
         return Room(asks, (), None)
@@ -133,11 +133,11 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     fitting = [each for each in with_gpus if not each.obstacle]
     if not fitting:
         reasons = Counter(each.obstacle for each in with_gpus)
-        told = "; ".join(
+        obstacles = "; ".join(
             f"{count} of {len(with_gpus)} {'is' if count == 1 else 'are'} {reason}"
             for reason, count in reasons.most_common(MOST_NAMED)
         )
-        return Room(asks, (f"No node with GPUs takes it, however free: {told}. It asks for {asks}.",))
+        return Room(asks, (f"No node with GPUs takes it, however free: {obstacles}. It asks for {asks}.",))
     large = _large_nodes(waiting, fitting, holders or ())
     if not large:
         (name, gpus), *_ = waiting.asks.items()
@@ -160,9 +160,9 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
-    """A pod that the waiting one could evict, on a node that would have room for it then; None where there is none.
+    """Return a pod that the waiting one could evict, on a node that would have room for it then; None for none.
 
-    None too where a node has room as it is, or pods that end make some: then it waits for something else.
+    None too if a node has room already, or after pods that end: then it waits for something else.
     """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), holders)
     if waiting.evicts != "lower" or any(each.has_room(waiting.asks, without=each.ending) for each in large.values()):
@@ -173,7 +173,7 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
 
 
 def _large_nodes(waiting: Waiting, nodes: Iterable[NodeForPod], holders: Iterable[GpuHolder]) -> dict[str, NodeRoom]:
-    """Return the nodes that have what it asks for, whoever holds it, with the pods on them."""
+    """Return the nodes with enough GPUs for it, whoever holds them, with the pods on them."""
     every = {each.name: NodeRoom(each) for each in nodes}
     large = {name: each for name, each in every.items() if each.has_room(waiting.asks)}
     for holder in holders:
@@ -199,7 +199,7 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
         )
         return
     if roomy:
-        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it is not GPUs that it waits for."
+        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it waits for something else."
         return
     if total >= gpus:
         places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
@@ -222,7 +222,7 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
     elif not any(_after_evictions(waiting, node) for node in nodes.values()):
         yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
     else:
-        # The scheduler asks last for the node where the evictions would lose most.
+        # The scheduler prefers nodes where the evictions lose least.
         works = [[each.work for each in _victims(waiting, node) if each.work] for node in nodes.values()]
         work = max((summed(each) for each in works if each), key=lambda each: each.gpu_seconds, default=None)
         loses = f"; evicting them now loses {work}" if work else ""
@@ -233,7 +233,7 @@ SOON = "If that does not happen within seconds, the scheduler says why."
 
 
 def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:
-    """As the scheduler chooses: of all that are lower, those stay for which there is room, the most important first."""
+    """Return the scheduler's victims: of the lower pods, the most important stay while there is room."""
     if not _after_evictions(waiting, node):
         return []
     gone = [each for each in node.holders if each.priority < waiting.priority]
@@ -282,9 +282,9 @@ EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the t
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
-    """The devices that there are and what claims hold, with the pods that are known, by their uid.
+    """The existing devices and the claims on them, with the known pods, by their uid.
 
-    `evictions` tells who is evicted for devices, and `lower` whether a pod of a lower tier may be.
+    `evictions` says who is evicted for devices, and `lower` whether a pod of a lower tier may be.
     """
 
     there: Inventory
@@ -294,22 +294,22 @@ class DeviceUse(msgspec.Struct, frozen=True):
 
 
 def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
-    """Return the room for one request of a pod, on the nodes that would take the pod."""
-    # 1. The devices there that would do, whoever holds them.
+    """Return the room for one request of a pod, on the nodes that would accept the pod."""
+    # 1. The devices there that fit, whoever holds them.
     asks = f"{wanted.count} {wanted.device_class}"
     names, there = {each.name for each in nodes if not each.obstacle}, use.there
-    told = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
-    fitting = [key for key, does in told.items() if does]
-    unknown = sum(does is None for does in told.values())
+    answers = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
+    fitting = [key for key, does in answers.items() if does]
+    unknown = sum(does is None for does in answers.values())
     if not fitting:
         passes = f"passes the selectors of {wanted.device_class} and"
         why = f"No node that takes it has devices for DeviceClass {wanted.device_class} in a ResourceSlice."
-        if told:
+        if answers:
             why = f"No device on the nodes that take it {passes} of its request."
         by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", *use.evictions)
         return Room(asks, by_scheduler if unknown else (why,))
 
-    # 2. Those that nobody holds, and whose taints the request tolerates.
+    # 2. The unused ones among them whose taints the request tolerates.
     free: dict[str, Gpus] = dict.fromkeys((there.devices[key].node for key in fitting), 0)
     plain = wanted.plain
     for key in fitting:
@@ -320,10 +320,10 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
     for node in [name for name, left in free.items() if left >= wanted.count][:1]:
         has = f"{node} has {_devices(free[node])} of {wanted.device_class} free"
         if plain:
-            return Room(asks, (f"{has}, so it is not these that it waits for.",), free)
+            return Room(asks, (f"{has}, so it waits for something else.",), free)
         sentences.append(f"{has}, but whether they would do together, the scheduler alone can tell.")
 
-    # 3. Nothing comes free but by the end of a holder.
+    # 3. Only the end of a holder frees a device.
     if unknown:
         sentences.append(f"Whether {unknown} other devices would do, the scheduler alone can tell.")
     if not sentences:
@@ -341,16 +341,16 @@ def _devices(count: Gpus) -> str:
 
 
 def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
-    """Say which devices a taint keeps from it, and which claims hold some for nobody."""
+    """Yield the devices that a taint keeps from it, and the claims that hold some for nobody."""
     tainted: dict[str, list[str]] = {}
     for_nobody: dict[str, None] = {}
     for key in fitting:
-        taint, held = use.there.untolerated(key, wanted), use.there.holders.get(key)
+        taint, holder = use.there.untolerated(key, wanted), use.there.holders.get(key)
         if taint is not None:
             text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
             tainted.setdefault(text, []).append(_place(key, use))
-        if held is not None and not held[0].status.reserved_for:
-            for_nobody[f"{held[0].key} (device {_place(key, use)})"] = None
+        if holder is not None and not holder[0].status.reserved_for:
+            for_nobody[f"{holder[0].key} (device {_place(key, use)})"] = None
     for text, places in tainted.items():
         yield f"Its request does not tolerate the taint {text} of device {first_of(places, MOST_NAMED)}."
     if for_nobody:
@@ -371,11 +371,11 @@ def _device_holders(
             holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
             of_group = user.resource != "pods"
             lower = f"PodGroup {name}: free when the group is deleted"
-            why = lower if of_group else _why_held(waiting, claim, holder, use.lower)
+            why = lower if of_group else _why_taken(waiting, claim, holder, use.lower)
             yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
 
 
-def _why_held(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None, lower: str) -> str:
+def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None, lower: str) -> str:
     if holder is not None and holder.ends_in is not None:
         return "is ending: its devices come free when it has ended"
     if claim is not None and claim.is_named:

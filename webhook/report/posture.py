@@ -1,4 +1,4 @@
-"""Posture: who can evict whom, what evicted workloads save, and what each tenant may use.
+"""Posture: which tier can evict which, what evicted workloads save, and what each tenant may use.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/ (a pending pod evicts pods of a
 lower priority, unless its preemptionPolicy is Never; of equal priority nobody is evicted).
@@ -21,11 +21,11 @@ from webhook.sentences.sentence import sentence
 
 
 class TierPosture(Shown, frozen=True):
-    """A tier: whom it evicts, who evicts it, which workloads get it unasked, and which save when they are evicted.
+    """A tier: its victims, its evictors, the workloads that get it by default, and their saves at an eviction.
 
     `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
-    `refused` says why no pod can get it now, nor its value. `at_risk` is what to evict all its training pods now would
-    lose, where that was asked for.
+    `refused` says why no pod can get it now, nor its value. `at_risk` is the loss if all its training pods were evicted
+    now, if requested.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ClassPosture(Shown, frozen=True):
 
 
 class TenantPosture(Shown, frozen=True):
-    """What a tenant may use, and what happens beyond. `unknown` says what it names that the policy does not have."""
+    """The limits of a tenant, and the action beyond them. `unknown` are its names that the policy lacks."""
 
     name: str
     ceiling: str
@@ -62,7 +62,7 @@ class TenantPosture(Shown, frozen=True):
 class DraPosture(Shown, frozen=True):
     """The GPUs of a DeviceClass, which come by DRA on some nodes: there no tier evicts anybody for them.
 
-    On the nodes with a device plugin for its extended resource the tiers evict as they say.
+    On the nodes with a device plugin for its extended resource the tiers evict as usual.
     """
 
     device_class: str
@@ -80,7 +80,7 @@ class DraPosture(Shown, frozen=True):
 
 
 class Posture(Shown, frozen=True):
-    """All of it, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known."""
+    """The posture, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known."""
 
     mode: str
     adoption: bool
@@ -96,9 +96,9 @@ def posture_of(
     classes: Mapping[str, PriorityClass] | None = None,
     supply: GpuSupply = NO_SUPPLY,
 ) -> Posture:
-    """The posture of a policy, with the tenants and PriorityClasses of a cluster where they are known.
+    """Return the posture of a policy, with the known tenants and PriorityClasses of a cluster.
 
-    A tier whose PriorityClass the cluster does not have, or has otherwise, counts as the policy has it.
+    A tier whose PriorityClass is missing or differs in the cluster counts as the policy has it.
     """
     live, refused = dict[str, PriorityClass](), dict[str, str]()
     for tier in policy.tiers:
@@ -120,7 +120,7 @@ def posture_of(
 
 
 def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]:
-    """Where no tier evicts anybody for its GPUs, by DeviceClass."""
+    """Return the nodes on which no tier evicts anybody for its GPUs, by DeviceClass."""
     if evicts_for_devices(supply.version) or policy.device_preemption == "On":
         return ()
     served = supply.served(policy.classes, policy.weights)
@@ -128,7 +128,7 @@ def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]
 
 
 def nodes_said(names: tuple[str, ...]) -> str:
-    """Return such as: node a; 2 nodes (a, b)."""
+    """Return text such as: node a; 2 nodes (a, b)."""
     return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({first_of(names, 3)})"
 
 
@@ -155,24 +155,25 @@ def _lower(own: PriorityClass, live: Mapping[str, PriorityClass]) -> tuple[str, 
 
 
 def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
-    """How those save that are evicted from this tier, as the policy says it without annotations.
+    """Yield how the victims of a tier save, by the policy without annotations.
 
-    By a workload's type, whatever tier it runs in: a label, a ceiling or a demotion may have taken it there.
+    The hook goes by a workload's type, whatever its tier, because a label, a ceiling or a demotion may have changed
+    that.
     """
     given = policy.checkpoint
     of_tier = given.tiers.get(tier.name)
     asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
-    for whose, hook in asked.items():
+    for hook_owner, hook in asked.items():
         if hook.kind not in _SAVES_NOTHING:
-            yield f"{whose}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
+            yield f"{hook_owner}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
 
 
 _SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")
-"""A sleep lets requests end."""
+"""The hooks that save nothing. A sleep lets requests end."""
 
 
 def _foreign(policy: TierPolicy, classes: Mapping[str, PriorityClass]) -> Iterator[ClassPosture]:
-    """The highest first."""
+    """Yield the foreign classes, the highest first."""
     live = {tier.name: PriorityClass(tier.name, tier.value) for tier in policy.tiers}
     for each in sorted(classes.values(), key=lambda found: (-found.value, found.name)):
         evicts = () if policy.tiers.of_class(each.name) else _lower(each, live)
@@ -189,5 +190,5 @@ def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
         default_tier=tenant.default_tier,
         quotas=tuple(f"{row.subject}: {written(row.hard)}{' (Hold)' if row.has_queue else ''}" for row in tenant.rows),
         on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
-        unknown=tuple(told for _, told in unknown_names(tenant, policy)),
+        unknown=tuple(text for _, text in unknown_names(tenant, policy)),
     )

@@ -1,6 +1,6 @@
-"""The mark by which a replica answers the dry run of `gpu-tiers check`: a warning that says how the replica is.
+"""The mark by which a replica answers the dry run of `gpu-tiers check`: a warning with its state.
 
-It comes in every mode, also with a refusal. A create that is no dry run is never marked.
+It is added in every mode, also to a refusal. A create that is no dry run is never marked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,17 +9,17 @@ from typing import Literal
 import msgspec
 
 ANNOTATION = "gpu-tiers.dev/check"
-"""On the pod that asks for marks."""
+"""The annotation of a pod that asks for marks."""
 _BEGIN = f"{ANNOTATION}: "
 MOST_NAME = 63
-"""Characters of a replica's name: the API server cuts a warning of more than 256."""
+"""Characters of a replica's name, because the API server cuts a warning of more than 256."""
 
 
 class ReplicaMark(msgspec.Struct, frozen=True):
-    """Which webhook answered, of which replica, with which active policy, and how old what it knows may be.
+    """The webhook and replica that answered, its active policy, and the age of its knowledge.
 
-    `taken`: its policy file is active. `watches`: seconds since the watch that was silent longest said something.
-    `certificate`: when the one that it serves expires, as a Unix time.
+    `taken`: its policy file is active. `watches`: seconds since the most silent watch had an event. `certificate`: when
+    its serving certificate expires, as a Unix time.
     """
 
     webhook: Literal["mutate", "validate"]

@@ -1,4 +1,4 @@
-"""What people and programs are shown, as values whose JSON has the field names of Kubernetes' style."""
+"""The values that people and programs see. Their JSON has the field names of Kubernetes' style."""
 
 from decimal import Decimal
 
@@ -13,5 +13,5 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def as_number(gpus: Decimal) -> Gpus:
-    """Whole where it is whole."""
+    """Return the number, as an integer if it is whole."""
     return int(gpus) if gpus == gpus.to_integral_value() else float(gpus)

@@ -1,4 +1,4 @@
-"""Tenants as their TenantQuotas show them: what each row allows, what is in use, and what is wrong."""
+"""Tenants as their TenantQuotas show them: each row's limit and usage, and the problems."""
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
@@ -14,13 +14,13 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `free` is what is neither used nor reserved.
+    """A row of a quota, in GPUs. `free` is neither used nor reserved.
 
-    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` free for the head of the queue alone.
+    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` is for the head of the queue alone.
 
-    `pending` is what of `used` is used by pods without a node, as of ten to twenty seconds ago.
+    `pending` is the part of `used` of pods without a node, as of ten to twenty seconds ago.
 
-    `on_exceed` is what is done above this row; "" where it is what is done above the others.
+    `on_exceed` is the action above this row; "" if it is that of the other rows.
     """
 
     subject: str
@@ -38,14 +38,14 @@ class RowShown(Shown, frozen=True):
 
     @property
     def is_full(self) -> bool:
-        """Nothing is free of it, and something could be."""
+        """Tell whether nothing is free, although the row allows some."""
         return bool(self.hard) and not self.free
 
     @property
     def shares(self) -> tuple[float, float, float, float]:
-        """What pods on nodes use, what the other pods use, and what is reserved for pods and for the queue.
+        """Return the shares of pods on nodes, of the other pods, and of the reservations for pods and for the queue.
 
-        Each is a part of what is allowed.
+        Each is a share of the limit.
         """
         pending = min(self.pending, self.used)
         parts = self.used - pending, pending, self.reserved, self.reserved_for_queue
@@ -54,9 +54,7 @@ class RowShown(Shown, frozen=True):
 
 
 class QueuedShown(Shown, frozen=True):
-    """A queued workload. `uid` is that of its pods' owner. `short` names the row without room for it; "" if it waits
-    behind others.
-    """
+    """A queued workload. `uid` is its pods' owner's. `short` is the row without room; "" if it is behind others."""
 
     nth: int
     namespace: str
@@ -70,7 +68,7 @@ class QueuedShown(Shown, frozen=True):
 
     @property
     def waits_for(self) -> str:
-        return f"room in {self.short}" if self.short else "its turn"
+        return f"room in {self.short}" if self.short else "the queue"
 
 
 class QueueShown(Shown, frozen=True):
@@ -90,7 +88,7 @@ class QueueShown(Shown, frozen=True):
 
 
 class TenantShown(Shown, frozen=True):
-    """A tenant. `problems` are sentences of conditions that are not as they should be."""
+    """A tenant. `problems` are sentences of conditions with a problem."""
 
     name: str
     rows: tuple[RowShown, ...]
@@ -100,12 +98,12 @@ class TenantShown(Shown, frozen=True):
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
-    """What is done above a quota, with the rows on which that is something else: "Deny, on gpu-batch Hold"."""
+    """Return the action above a quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
     return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
 
 
 def tenant_shown(found: TenantQuota) -> TenantShown:
-    """A TenantQuota as it says of itself; one that nobody has counted yet has no rows."""
+    """Return a TenantQuota by its own status; one that nobody has counted yet has no rows."""
     status = found.status
     waiting = _trees(mapped(status.get("pending")).get("rows"))
     pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in waiting}
@@ -135,12 +133,12 @@ def _entry(nth: int, entry: dict[str, Any]) -> QueuedShown:
     return QueuedShown(nth, namespace, workload, uid, tier, _number(entry.get("pods")), gpus, since, short)
 
 
-def _trees(told: object) -> list[dict[str, Any]]:
-    return [each for each in listed(told) if isinstance(each, dict)]
+def _trees(value: object) -> list[dict[str, Any]]:
+    return [each for each in listed(value) if isinstance(each, dict)]
 
 
-def _number(told: object) -> int:
-    return told if isinstance(told, int) else 0
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:
@@ -155,7 +153,7 @@ def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus])
 
 
 def _gpus(text: object) -> Decimal:
-    """0 for what nobody of ours wrote."""
+    """Return the GPUs; 0 for a value that we did not write."""
     try:
         number = Decimal(str(text))
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Why there is no running pod: what a pod itself waits for, and pods that a controller was refused, by its events."""
+"""The reason why no pod runs: what a pod itself waits for, and refused pods of a controller, by its events."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,17 +13,18 @@ from webhook.report.pending import Room
 from webhook.report.shown import Shown
 
 FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
-"""The reasons by which controllers tell of a refused pod: Kubernetes' own and most others, the training operator, and
+"""The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and
 KubeRay the last two."""
 REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
-"""gpu-tiers says the last two."""
+"""The reasons of refusals; the last two are gpu-tiers' own."""
 
 LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
 ANY_LONGEST_WAIT = timedelta(seconds=1000)
-"""How long a controller waits at most between two tries (docs/quota.md#when-controllers-retry)."""
+"""The longest wait of a controller between two tries (docs/quota.md#when-controllers-retry)."""
 SHORTEST_WAIT = timedelta(seconds=1)
 AT_ONCE = timedelta(minutes=1)
-"""What a controller and gpu-tiers tell within this time is told of the same: the controller's own word counts."""
+"""The time within which events of a controller and gpu-tiers are about the same: the controller's own sentence counts.
+"""
 
 _OURS = 'gpu-tiers.dev" denied'
 _DENIED = " denied the request: "
@@ -31,9 +32,9 @@ _UNREACHED = re.compile(r'failed calling webhook "[^"]{1,253}\.gpu-tiers\.dev"')
 
 
 class RefusedPods(Shown, frozen=True):
-    """What was refused to a controller. `tries_again`: when it should have tried again at the latest.
+    """The refusal that a controller got. `tries_again` is the latest time of its next try.
 
-    `ours`: gpu-tiers has refused it, and not a ResourceQuota or another webhook. `unreached`: the API server has, as
+    `ours`: gpu-tiers refused it, not a ResourceQuota or another webhook. `unreached`: the API server did, because
     gpu-tiers did not answer it.
     """
 
@@ -52,19 +53,19 @@ class RefusedPods(Shown, frozen=True):
 
     def said(self, now: datetime) -> str:
         often = "once," if self.times == 1 else f"{self.times} times, the last time"
-        told = f"{self.controller} was refused {often} {long_time(now - self.last)} ago."
+        last_refusal = f"{self.controller} was refused {often} {long_time(now - self.last)} ago."
         if self.tries_again <= now:
-            return f"{told} It may try again at any moment."
-        return f"{told} It tries again by itself, within {long_time(self.tries_again - now)} or so."
+            return f"{last_refusal} It may try again at any moment."
+        return f"{last_refusal} It tries again by itself, within {long_time(self.tries_again - now)} or so."
 
 
 def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None = None) -> RefusedPods | None:
-    """The newest of the events that tell of a refusal; None where none does.
+    """Return the newest event about a refusal; None if there is none.
 
-    Controllers wait twice as long after each try, so the next wait is about as long as all before it since a pod was
-    let in: `created` is when the newest pod was, by the uid of its controller.
+    Controllers double the wait after each try, so the next wait is about as long as all before it since a pod was
+    admitted: `created` is when the newest pod was, by the uid of its controller.
     """
-    found = sorted(_told(events), key=lambda each: each[0])
+    found = sorted(_reported(events), key=lambda each: each[0])
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
@@ -90,7 +91,7 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
 
 
 def tells_of_an_outage(message: str) -> bool:
-    """Whether the API server refused something because gpu-tiers did not answer it."""
+    """Tell whether the API server refused something because gpu-tiers did not answer it."""
     return _UNREACHED.search(message) is not None
 
 
@@ -98,15 +99,15 @@ def _sort(event: Tree) -> tuple[object, ...]:
     return (event.get("reason"), *(at(event, f"involvedObject.{name}") for name in ("kind", "name", "uid")))
 
 
-def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
+def _reported(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
     for event in events:
-        last = told_at(event)
+        last = reported_at(event)
         if event.get("reason") in REASONS and last is not None:
             yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
 
 
-def told_at(event: Tree) -> datetime | None:
-    """When an Event was told last; None where it does not say."""
+def reported_at(event: Tree) -> datetime | None:
+    """Return when an Event was last reported; None if it does not say."""
     series = event.get("series") or {}
     return _time(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime"))
 
@@ -125,7 +126,7 @@ def _time(text: object) -> datetime | None:
 
 
 def long_time(time: timedelta) -> str:
-    """Such as: 40 seconds, 3 minutes, 5 hours."""
+    """Return text such as: 40 seconds, 3 minutes, 5 hours."""
     seconds = max(round(time.total_seconds()), 1)
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size * (2 if size > 1 else 1):
@@ -135,22 +136,22 @@ def long_time(time: timedelta) -> str:
 
 
 class Eviction(Shown, frozen=True):
-    """An eviction that was told of: by gpu-tiers, once its outcome was known, else by the scheduler."""
+    """An eviction reported by gpu-tiers, once its outcome was known, or else by the scheduler."""
 
     at: datetime
-    told: str
+    sentence: str
 
     def __str__(self) -> str:
-        return f"{self.told} (told at {self.at.strftime(RFC_3339)})"
+        return f"{self.sentence} (reported at {self.at.strftime(RFC_3339)})"
 
 
 JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
-"""The Job controller waits so long after a failed pod, twice as long after each further one, and no longer than that
-(pkg/controller/job/job_controller.go in kubernetes). A pod that is deleted fails too, however it ends."""
+"""The Job controller's wait after a failed pod, doubled after each further one, and its maximum
+(pkg/controller/job/job_controller.go in kubernetes). A deleted pod fails too, however it ends."""
 
 
 def next_pod_of_job(failed: int, last: datetime) -> datetime:
-    """When a Job's controller makes its next pod at the latest, after so many that failed, the last one at that time.
+    """Return when a Job's controller makes its next pod at the latest, by its failed pods and the time of the last.
 
     A pod that succeeded since the first of them makes it earlier.
     """
@@ -172,16 +173,16 @@ _OTHER_GATE = "whoever set it has not lifted it"
 
 
 class Standing(Shown, frozen=True):
-    """Where a pod stands, in a word and in a sentence."""
+    """The state of a pod, in a word and in a sentence."""
 
     state: State
     sentence: str
 
 
 class WhyPending(Shown, frozen=True):
-    """Why an object's pods do not run. `sentences` have the causes, the first that counts first.
+    """The reasons why an object's pods do not run. `sentences` have the causes, the most important first.
 
-    `pod` is the one that was looked at, `retry` has the controller try again at once. `waits`: it does not run.
+    `pod` is the examined one, `retry` makes the controller try again at once. `waits`: it does not run.
     """
 
     object: str
@@ -218,7 +219,7 @@ def standing(pod: Tree) -> Standing:
 
 
 def failed_at(pod: Tree) -> datetime | None:
-    """When the last container of a pod ended that has failed; None where it has not, or nothing tells."""
+    """Return when the last failed container of a pod ended; None if none failed, or it is unknown."""
     status = pod.get("status") or {}
     ends = [_time(at(each, "state.terminated.finishedAt")) for each in status.get("containerStatuses") or ()]
     return max(filter(None, ends), default=None) if status.get("phase") == "Failed" else None
@@ -229,39 +230,39 @@ def gates_said(gates: Iterable[str]) -> str:
 
 
 def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
-    """The scheduler's own words: of the pod's condition, else of its newest event; "" before it has looked."""
+    """Return the scheduler's own words: of the pod's condition, or of its newest event; "" before it has looked."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    told = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
-    messages = [str(each["message"]) for each in told if each.get("message")]
+    unscheduled = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
+    messages = [str(each["message"]) for each in unscheduled if each.get("message")]
     failed = [each for each in events if each.get("reason") == "FailedScheduling"]
     newest = max(failed, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")), default=None)
     return messages[0] if messages else str(newest.get("message") or "") if newest else ""
 
 
 def lacks_a_volume(scheduler: str) -> bool:
-    """Whether it waits for claims whose storage class binds before a pod is scheduled, and that have no volume yet."""
+    """Tell whether it waits for claims that bind before a pod is scheduled, and that have no volume yet."""
     return "unbound immediate PersistentVolumeClaims" in scheduler
 
 
 def waits_for_gpus_alone(scheduler: str) -> bool:
-    """Whether a scheduler's words name nothing but GPUs, nor say that it has looked for pods to evict."""
+    """Tell whether a scheduler names nothing but GPUs, and has not looked for pods to evict."""
     return _ANOTHER_REASON.search(scheduler) is None
 
 
 _ANOTHER_REASON = re.compile(
     r"preemption: |[Vv]olume|pods? (anti-)?affinity|topology spread|Too many pods|free ports|Insufficient (?!\S+/)"
 )
-"""As kube-scheduler says it."""
+"""The scheduler's text of another reason."""
 
 
 def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
-    """Why Kueue has not admitted what one of these objects is; "" where it has, or has no Workload of it."""
+    """Return why Kueue has not admitted the Workload of one of these objects; "" if it has, or there is none."""
     for each in workloads:
         owners = (each.get("metadata") or {}).get("ownerReferences") or ()
         if any(owner.get("uid") in uids for owner in owners):
             conditions = (each.get("status") or {}).get("conditions") or ()
-            told = [found for found in conditions if found.get("status") != "True" and found.get("message")]
-            by_type = (found for kind in ("QuotaReserved", "Admitted") for found in told if found.get("type") == kind)
+            unmet = [found for found in conditions if found.get("status") != "True" and found.get("message")]
+            by_type = (found for kind in ("QuotaReserved", "Admitted") for found in unmet if found.get("type") == kind)
             return next((str(found["message"]) for found in by_type), "")
     return ""
 

@@ -1,1 +1,1 @@
-"""The words of gpu-tiers, and the one place where a value becomes a sentence."""
+"""The texts of gpu-tiers, and the one place where a value becomes a sentence."""

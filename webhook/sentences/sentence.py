@@ -1,4 +1,4 @@
-"""Makes a sentence of a value: what a person reads of a refusal, of a warning, of the reason for a tier."""
+"""Makes a sentence of a value: of a refusal, of a warning, of the reason for a tier."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -11,7 +11,7 @@ LONGEST = 120
 """Characters of a warning about a workload, with its id."""
 
 EXCEEDED = "exceeded quota: "
-"""How each refusal begins that ends when others of the tenant end.
+"""The start of each refusal that ends when other pods of the tenant end.
 
 Argo Workflows, Tekton, Flyte and Airflow look for these words, in lower case, in a create that is refused with 403, as
 the API server's own ResourceQuotas refuse it. They create the object again later. Without the words the step fails.
@@ -37,13 +37,13 @@ _OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}
 
 
 def sentence(phrase: Phrase) -> str:
-    """Return the sentence, on one line. It ends with the id of the refusal that it tells, in brackets."""
+    """Return the sentence, on one line. It ends with the id of its refusal, in brackets."""
     refusal = phrase if isinstance(phrase, Refusal) else phrase.get("refusal")
     return f"{_words(phrase)} [{refusal.id}]" if isinstance(refusal, Refusal) else _words(phrase)
 
 
 def _words(phrase: Phrase) -> str:
-    """Return the sentence without the id of a refusal. A refusal begins with the field that it is about."""
+    """Return the sentence without the id of a refusal. A refusal begins with the place of its field."""
     if isinstance(phrase, Refusal):
         field = f"{phrase.field}: " if phrase.field else ""
         return " ".join(f"{phrase.place}{field}{_filled(REFUSALS[phrase.id], phrase)}".split())
@@ -53,7 +53,7 @@ def _words(phrase: Phrase) -> str:
 
 
 def address(page: str) -> str:
-    """Return where a page of the docs is public, or its path if the package does not say where that is.
+    """Return the public address of a page of the docs, or its path if the package does not have one.
 
     `page` may end with the anchor of a section: docs/lint.md#no-leader.
     """
@@ -64,18 +64,18 @@ def address(page: str) -> str:
     return f"{home}/blob/main/{page}" if home else page
 
 
-def told(problem: Exception) -> str:
-    """What is wrong: the refusal, or what another exception says."""
+def problem_text(problem: Exception) -> str:
+    """Return the refusal's sentence, or the text of another exception."""
     return sentence(problem.refusal) if isinstance(problem, Refused) else str(problem)
 
 
 def has_shown_id(warning: AdmissionWarning) -> bool:
-    """Whether its id can be searched for, so that it is shown."""
+    """Tell whether its id is documented, so that it is shown."""
     return warning.id in WARNINGS or warning.id in OF_SETTING_UP
 
 
 def warning_words(warning: AdmissionWarning) -> str:
-    """The words of a warning, without its id."""
+    """Return the words of a warning, without its id."""
     if warning.id in WARNINGS:
         text = WARNINGS[warning.id]
         values = {name: str(_in_text(value)) for name, value in warning.fields}
@@ -94,16 +94,16 @@ def _cut(value: str, most: int) -> str:
 
 
 def _filled(text: str, phrase: Phrase) -> str:
-    """A text with the fields of a phrase in its places.
+    """Return a text with the fields of a phrase filled in.
 
-    In a place, `{gpus:gpus}` counts GPUs, `{name:shown}` cuts what somebody wrote, `{wrong:;}`, `{parts:+}` and
-    `{see:and}` say what stands between several, and `{tiers:choice}` leaves the choice where there is one.
+    A place `{gpus:gpus}` counts GPUs, `{name:shown}` cuts a person's text. `{wrong:;}`, `{parts:+}` and `{see:and}`
+    give the separator of several values. `{tiers:choice}` leaves the choice if there is one.
     """
     return text.format_map({name: _in_text(value) for name, value in phrase.fields})
 
 
 def _in_text(value: object) -> object:
-    if type(value) is str:  # nearly always, on the way of each review
+    if type(value) is str:  # nearly always, in each review
         return _Text(value)
     if isinstance(value, Decimal):
         return _Number(value)

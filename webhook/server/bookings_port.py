@@ -1,7 +1,7 @@
-"""Replicas hand bookings to the one that leads, on a port of their own: the port, and the way to another one's.
+"""The port on which the leader takes bookings from other replicas, and the client of that port.
 
-They know one another by what they share, the serving certificate and a key that is made of its key. A booking on its
-way is bound to the leader that it is for, to a time, and to each of its bytes.
+Replicas trust one another by the shared serving certificate, and by a key derived from its key. The seal of a booking
+covers its leader, a time, and every byte.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.kube.connection import Peers
 from webhook.kube.leader_election import LeaderElection
-from webhook.ledger.accounts import HandOver, Way
+from webhook.ledger.accounts import HandOver, LeaderCall
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.values.tenants import Tenant
 from webhook.server.listener import listen, port_of
@@ -31,22 +31,22 @@ from webhook.server.tls import LiveCertificate
 
 PATH = "/v1/bookings"
 FORMAT = 1
-"""Of the body. A replica with another one refuses, and every booking is written by the replica that was asked."""
+"""The format of the body. A leader with another format refuses, and each replica then writes its own bookings."""
 SEAL = "gpu-tiers-seal"
-"""The header: Unix seconds, a dot, and the code over what it binds, in hexadecimal."""
+"""The header: Unix seconds, a dot, and the authentication code in hexadecimal."""
 SECONDS = 30.0
-"""A seal is good for so long, before and after. Where the clocks of two nodes differ by more each books for itself."""
+"""Seconds for which a seal is good, before and after. If clocks differ by more, each replica books for itself."""
 MOST_BYTES = 64 * 1024
 MOST_AT_ONCE = 500
 BODY_SECONDS = 1.0
 BOOKED, NOT_BOOKED = b"1", b"0"
 
 Take = Callable[[Booking | GangBooking], Awaitable[bool]]
-"""Books for another replica: whether that could be done at once."""
+"""Books for another replica. Returns whether there was room at once."""
 
 
 def seal(serving_key: bytes, leader: str, at: str, body: bytes) -> str:
-    """What only a replica of this installation can write, for one leader."""
+    """Return the seal of a booking for one leader, which only a replica of this installation can make."""
     return f"{at}.{digest(_key(serving_key), f'{leader} {at} '.encode() + body, 'sha256').hex()}"
 
 
@@ -66,7 +66,7 @@ _decode = msgspec.json.Decoder(Booking | GangBooking).decode
 
 
 def encoded(booking: Booking | GangBooking) -> bytes:
-    """As it goes over the wire. Of the tenant the leader takes the quota that it knows, as with each of its own."""
+    """Return a booking as it is sent, with only the name of its tenant, because the leader uses the quota it knows."""
     tenant = Tenant(booking.tenant.name)
     if isinstance(booking, Booking) and booking.group is not None:
         booking = structs.replace(booking, group=structs.replace(booking.group, tenant=tenant))
@@ -74,15 +74,15 @@ def encoded(booking: Booking | GangBooking) -> bytes:
 
 
 class BookingsPort:
-    """Where this replica takes bookings from others, and how it hands over its own.
+    """The port on which this replica takes bookings, and the connections on which it hands over its own.
 
-    Without a port it does neither. Close it at the end; what it serves is closed by whoever serves it.
+    Without a port it does neither. Close it at the end. The caller of `serving` closes the served sockets.
     """
 
     def __init__(
         self, host: str, port: int | None, reached_at: str, certificate: LiveCertificate, metrics: Metrics
     ) -> None:
-        """Listen on `host`; others reach it at `reached_at`, an IP address. Raises OSError where the port is taken."""
+        """Listen on `host`; others reach it at the IP address `reached_at`. Raises OSError if the port is in use."""
         self._certificate = certificate
         self._metrics = metrics
         self._listening = listen(host, port) if port is not None else None
@@ -94,15 +94,15 @@ class BookingsPort:
         await self._peers.close()
 
     def to(self, election: LeaderElection) -> HandOver:
-        """The hand-over to whoever that election has made the leader."""
+        """Return the hand-over to the leader of that election."""
 
-        def leader() -> Way | None:
+        def leader() -> LeaderCall | None:
             if self._listening is None or election.leading or not election.holder_address:
                 return None
             return partial(self._handed, election.holder, election.holder_address)
 
-        told = partial(self._metrics.count, BOOKINGS_HANDED_OVER)
-        return HandOver(leader, told, is_led=lambda: election.is_renewed)
+        report = partial(self._metrics.count, BOOKINGS_HANDED_OVER)
+        return HandOver(leader, report, is_led=lambda: election.is_renewed)
 
     def serving(self, identity: str, take: Take) -> Iterator[AppPort]:
         if self._listening is not None:
@@ -132,21 +132,21 @@ async def _answered(answer: Awaitable[bytes] | bytes) -> bool:
 
 
 class BookingsApp:
-    """What the port serves. `told` is told how each request ended: booked, declined, refused."""
+    """The app of the port. `report` gets the outcome of each request: booked, declined, refused."""
 
-    def __init__(self, identity: str, key: Callable[[], bytes], take: Take, told: Callable[[str], None]) -> None:
+    def __init__(self, identity: str, key: Callable[[], bytes], take: Take, report: Callable[[str], None]) -> None:
         self._identity = identity
         self._key = key
         self._take = take
-        self._told = told
+        self._report = report
         self._taken = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The head of the answer goes out before the booking is written: so the other replica knows that we live."""
+        """Answer a request. The head goes out before the booking is written, so that the caller knows that we live."""
         try:
             booking = await self._read(scope, receive)
         except HTTPException as refused:
-            self._told("refused")
+            self._report("refused")
             headers = [(b"content-length", b"0"), (b"connection", b"close")]
             await send({"type": "http.response.start", "status": refused.status_code, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
@@ -157,11 +157,11 @@ class BookingsApp:
             booked = await self._take(booking)
         finally:
             self._taken -= 1
-        self._told("booked" if booked else "declined")
+        self._report("booked" if booked else "declined")
         await send({"type": "http.response.body", "body": BOOKED if booked else NOT_BOOKED})
 
     async def _read(self, scope: Scope, receive: Receive) -> Booking | GangBooking:
-        """The booking of a request. Raises HTTPException."""
+        """Return the booking of a request. Raises HTTPException."""
         if (scope["method"], scope["path"]) != ("POST", PATH):
             raise HTTPException(404)
         if self._taken >= MOST_AT_ONCE:

@@ -1,4 +1,4 @@
-"""The composition root: which part is wired to which."""
+"""The composition root, which wires all parts of the process."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.report.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
-from webhook.server.beside import work_beside
+from webhook.server.background import background_work
 from webhook.server.bookings_port import BookingsPort
 from webhook.server.endpoint import Callers
 from webhook.server.listener import Drain, listen
@@ -40,8 +40,8 @@ from webhook.server.tls import CertificateObjects, LiveCertificate
 
 
 async def run(settings: Settings) -> None:
-    """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
-    callers = Callers.told_by(settings.client_ca, tuple(settings.client_names or ()))
+    """Serve until SIGTERM. Raises ConfigError, ApiError, CertificateError or OSError if it can't start."""
+    callers = Callers.read_from(settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
@@ -59,7 +59,7 @@ async def run(settings: Settings) -> None:
         async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, active, metrics)
             reports.certified(certificate.bundle)
-            beside = work_beside(settings, cluster, active, event_writer, charged, metrics, reports.saves.of)
+            background = background_work(settings, cluster, active, event_writer, charged, metrics, reports.saves.of)
             gauges.of_policy(metrics, active)
             gauges.of_leader(metrics, active, charged)
             gauges.of_queues(metrics, cluster.known, charged)
@@ -67,23 +67,23 @@ async def run(settings: Settings) -> None:
             gauges.of_process(metrics, cluster.known, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, active.current, beside.recorder)
+            webhooks = Webhooks(cluster, charged.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
             page = page_sources(
                 settings,
                 cluster,
                 active,
                 charged,
-                beside,
+                background,
                 lambda: health_of(checks, cluster.known, configurations, active),
             )
-            gc.freeze()  # what lives as long as the process need not be looked at in every collection
-            gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
+            gc.freeze()  # objects that live as long as the process are left out of every collection
+            gc.set_threshold(700)  # Python's own again, because with the higher one of commands a review would wait
             mark = _marks(settings, active, cluster.known, certificate)
-            # A background task that dies ends the process with its error, for nothing else restarts it.
+            # A background task that dies ends the process with its error, because nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
                 following = active.run(), certificate.follow(source, reports.certified), configurations.run()
-                background = [tasks.create_task(each) for each in (*following, charged.run(), beside.run())]
+                running = [tasks.create_task(each) for each in (*following, charged.run(), background.run())]
                 await serve(
                     AdmissionPort(
                         marked("mutate", webhooks.mutate, mark),
@@ -101,12 +101,12 @@ async def run(settings: Settings) -> None:
                         *charged.ports,
                     ),
                 )
-                for task in background:
+                for task in running:
                     task.cancel()
 
 
 async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics: Metrics) -> ActivePolicy:
-    """The policy that is decided by, with what it takes of the cluster. Raises ConfigError, ApiError."""
+    """Return the active policy, and follow the objects of the cluster that it needs. Raises ConfigError, ApiError."""
     known, policy_map = cluster.known, PolicyMap(settings.namespace, settings.config_map)
     active = ActivePolicy(
         settings.policy,
@@ -123,8 +123,8 @@ async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics:
     await classes.follow(active.tell_classes)
     await patiently("device classes", classes.wait_synced(), classes.problems)
 
-    # Of nodes it needs the labels of flavors, and the resources of device plugins; where it needs nothing, no node is
-    # read. Only the labels are waited for, because they decide what a pod is charged.
+    # A policy needs the nodes' labels for flavors, and their resources for device classes. If it needs neither, no node
+    # is read. Only the labels are waited for, because they decide how a pod is charged.
     def follow_nodes() -> None:
         policy = active.current()
         known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})
@@ -148,7 +148,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 
 
 def _marks(settings: Settings, active: ActivePolicy, known: Watched, certificate: LiveCertificate) -> Mark:
-    """Return what this replica says of itself to whoever checks it."""
+    """Return the function that describes this replica for `gpu-tiers check`."""
     name = settings.replica[:MOST_NAME]
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:

@@ -1,9 +1,8 @@
-"""The two admission paths: who may ask there, how much is read of a request, and how each failure is answered.
+"""The two admission paths: their callers, how much is read of a request, and the answer to each failure.
 
-No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an HTTP 5xx, not
-an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore. An API server proves nothing by
-itself, and every pod of the cluster reaches the port: a review that somebody else made up would book a tenant's quota,
-and be told as a verdict.
+Starlette's routing is not used, because it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an
+HTTP 5xx. An AdmissionReview with a refusal would refuse even if failurePolicy is Ignore. Callers need a proof, because
+every pod of the cluster reaches the port, and a made-up review would book a tenant's quota and be reported.
 """
 
 import asyncio
@@ -36,15 +35,15 @@ class Limits(msgspec.Struct, frozen=True):
 
     body_bytes: int = 20 * MIB
     """The API server takes requests of 3 MiB and stores objects of 1.5 MiB. In a review a byte may take six (`<` is
-    \\u003c): 18 MiB for the one object of a CREATE, or the two of an UPDATE. What is larger can't be stored."""
+    \\u003c): 18 MiB for the one object of a CREATE, or the two of an UPDATE. A larger object can't be stored."""
     small_body_bytes: int = 64 * 1024
-    """Bodies up to this size wait for nobody; so much is buffered of any request."""
+    """Bodies up to this size never wait. This much is buffered of any request."""
     bodies_bytes: int = 64 * MIB
     """All larger bodies together that are being read or judged. Others wait until these have their answers."""
     bodies_waiting: int = 32
-    """Larger bodies that may wait; of each some 300 KiB are buffered."""
+    """Larger bodies that may wait, each with some 300 KiB buffered."""
     message_bytes: int = 32 * MIB
-    """Everything read of one request, what is thrown away included; then the connection is cut."""
+    """All bytes read of one request, discarded ones too. Beyond it the connection is cut."""
     headers_bytes: int = 64 * 1024
     pipelined: int = 8
     """Requests that may wait behind one that is being answered. Go clients never pipeline; uvicorn has no bound."""
@@ -56,7 +55,7 @@ class Limits(msgspec.Struct, frozen=True):
     margin_seconds: float = 0.25
     """Answer this much before the API server gives up, so that it reads a reason and not a broken connection."""
     linger_seconds: float = 1.0
-    """How long a refused body is still read and thrown away: closing at once would destroy the refusal's text."""
+    """How long a refused body is still read and discarded, because closing at once would destroy the refusal's text."""
     unread_seconds: float = 30.0
     """How long a client may leave our answer unread."""
     handshake_seconds: float = 10.0
@@ -67,7 +66,7 @@ class Limits(msgspec.Struct, frozen=True):
     connections: int = 2000
     """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""
     strangers: int = 1000
-    """Of these, the ones that have asked for no review yet. Beyond, the oldest is cut: an API server asks at once."""
+    """Connections that have sent no review yet. Beyond it the oldest is cut: an API server sends one at once."""
 
 
 log = logging.getLogger(__name__)
@@ -77,17 +76,17 @@ WEBHOOKS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Callers:
-    """The proof that a caller needs. With nothing set anybody may ask, at paths that everybody knows."""
+    """The proof that a caller needs. With nothing set any caller may ask, at well-known paths."""
 
     paths: Callable[[], Collection[str]] = lambda: WEBHOOKS
-    """Where reviews may be asked for now. A path ends with the webhook that answers, such as /SECRET/mutate."""
+    """Returns the current paths of reviews. A path ends with the webhook that answers, such as /SECRET/mutate."""
     ca: str | None = None
     """PEM of the CA of their client certificates."""
     names: frozenset[str] = frozenset()
-    """Names of which such a certificate must bear one; without any it may bear what it likes."""
+    """Names of which such a certificate must have one. Without any, every name is accepted."""
 
     @classmethod
-    def told_by(cls, ca: Path | None, names: tuple[str, ...]) -> Self:
+    def read_from(cls, ca: Path | None, names: tuple[str, ...]) -> Self:
         """Read this file. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
@@ -100,16 +99,13 @@ class Callers:
         return cls(ca=certificates, names=frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
-        """Return the webhook at this path; None for a caller who does not know where reviews are asked for."""
-        # compare_digest, and for all: a guess takes the same time however much of it is right.
+        """Return the webhook at this path; None for a caller without the secret."""
+        # compare_digest, and for all paths, so that a guess takes the same time however much of it is right.
         found = [named for named in self.paths() if compare_digest(named.encode(), path)]
         return f"/{found[0].rpartition('/')[2]}" if found else None
 
     def admits(self, certificate: dict[str, Any] | None) -> bool:
-        """Tell whether a client with this certificate may ask, as ssl.SSLObject.getpeercert has it.
-
-        Its CA has been verified in the handshake.
-        """
+        """Tell whether a client with this certificate may ask. The handshake has verified its CA."""
         if not self.names:
             return True
         found = certificate or {}
@@ -174,9 +170,9 @@ class BytesInFlight:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
+    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, cleanup: ExitStack, seconds: float
 ) -> bytes:
-    """Return the whole body; its room is kept as long as `held`.
+    """Return the whole body. `cleanup` gives its room back.
 
     Raises Problem (405, 415) by method and headers alone, Cut (408, 413), or Disconnected.
     """
@@ -198,13 +194,13 @@ async def read_body(
                     size += len(chunks[-1])
                     whole = not message.get("more_body", False)
                 if wanted == HEAD_BYTES:
-                    # By its header, which httptools has made sure is one number; one in chunks may have the most.
+                    # httptools makes sure that the header is one number. A chunked body counts as the largest.
                     in_all = size if whole else int(headers.get(b"content-length", limits.body_bytes))
                     if in_all > limits.body_bytes:
                         break
                     if in_all > limits.small_body_bytes:
                         await room.take(in_all)
-                        held.callback(room.give_back, in_all)
+                        cleanup.callback(room.give_back, in_all)
     except TimeoutError:
         raise Cut(408, f"the review could not be read within {seconds:.2f} s", chunks) from None
     if size > limits.body_bytes or not whole:
@@ -216,20 +212,20 @@ async def read_body(
 Handler = Callable[[Request, float], Awaitable[bytes]]
 """Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
 
-It raises BadReview (HTTP 400) for a review that nobody asked it for; whatever else it raises is our fault (HTTP 500).
+It raises BadReview (HTTP 400) for a review of an object that it does not handle. Any other error is ours (HTTP 500).
 """
 
 CLIENT_GONE = 499
 LOGGED_CHARACTERS = 253
-"""Of a field that the caller wrote: the longest name that Kubernetes allows."""
+"""Characters of a caller's field that are logged: the longest name that Kubernetes allows."""
 
 _timeout = re.compile(rb"(?:^|&)timeout=(\d{1,4})s(?:&|$)")
 
 
 def admission_app(mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, callers: Callers) -> ASGIApp:
-    """Return what the HTTPS port serves: /mutate and /validate behind the secret that callers know.
+    """Return the app of the HTTPS port: /mutate and /validate behind the secret that callers know.
 
-    All else is not found, and its body not read. Metrics and logs name the plain path.
+    Any other path is answered 404 and its body is not read. Metrics and logs name the plain path.
     """
     room = BytesInFlight(limits)
     handlers = {"/mutate": mutate, "/validate": validate}
@@ -260,9 +256,9 @@ class Endpoint:
         began = perf_counter()
         status = 200
         try:
-            with ExitStack() as held:
+            with ExitStack() as cleanup:
                 seconds = seconds_left(scope["query_string"], self._limits)
-                request = await self._request(scope, receive, held, min(seconds, self._limits.body_seconds))
+                request = await self._request(scope, receive, cleanup, min(seconds, self._limits.body_seconds))
                 answer = await self._answer(request, seconds - (perf_counter() - began))
             await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Truncated))
         except Problem as problem:
@@ -274,14 +270,14 @@ class Endpoint:
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
-    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, seconds: float) -> Request:
-        """Return the decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
+    async def _request(self, scope: Scope, receive: Receive, cleanup: ExitStack, seconds: float) -> Request:
+        """Return the decoded review, or its beginning. Raises Problem (4xx) if it is none, counted as bad.
 
-        A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
-        ignores a 4xx.
+        A review that can't be read is answered too. With a 4xx and failurePolicy Ignore, a user who breaks the review
+        on purpose would be admitted.
         """
         try:
-            body = await read_body(scope, receive, self._limits, self._room, held, seconds)
+            body = await read_body(scope, receive, self._limits, self._room, cleanup, seconds)
             return decode(body)
         except BadReview as error:
             problem, named = Problem(400, str(error)), truncated(body, f"object: can't be read: {error}")
@@ -303,7 +299,7 @@ class Endpoint:
             self._metrics.review(self._path, request.operation, "bad")
             log.warning("not a review", {"reason": _short(str(error)), **_named(request, self._path)})
             raise Problem(400, str(error)) from None
-        except Exception:  # all of it is logged, counted and answered: the third state
+        except Exception:  # each is logged, counted and answered
             self._metrics.review(self._path, request.operation, "error")
             log.exception("review failed", _named(request, self._path))
             raise Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why") from None
@@ -311,14 +307,14 @@ class Endpoint:
     async def _send(
         self, receive: Receive, send: Send, status: int, content_type: bytes, body: bytes, *, closes: bool
     ) -> None:
-        """Answer. What `closes` the connection leaves something of the request unread, which is thrown away."""
+        """Send an answer. If it `closes` the connection, discard the unread part of the request."""
         headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
         if closes:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": closes})
         if closes:
-            # read for a moment, and kept nothing of, so that the client gets to read the refusal
+            # read for a moment and discarded, so that the client gets to read the refusal
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.linger_seconds):
                     while (await receive()).get("more_body"):
@@ -335,7 +331,7 @@ def seconds_left(query: bytes, limits: Limits) -> float:
 
 
 def _named(request: Request, path: str) -> dict[str, str]:
-    """Return what finds a review again in our log and in the API server's, without the object's content."""
+    """Return the fields that identify a review in our log and in the API server's, without the object's content."""
     return {
         "path": path,
         "uid": _short(request.uid),

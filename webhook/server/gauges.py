@@ -1,4 +1,4 @@
-"""Feeds the gauges: each asks a part of the running process at a scrape."""
+"""Feeds the gauges: each reads a part of the running process at a scrape."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -69,25 +69,25 @@ def of_leader(metrics: Metrics, active: ActivePolicy, charged: RunningLedger) ->
 def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
     """Show the pods that are queued while this process leads, and how long the heads of the queues have waited."""
 
-    def held(number: Literal[0, 1]) -> Iterator[Sample]:
-        for tenant, line in charged.lines.lines() if charged.leading() else ():
-            for tier, found in line.by_tier().items():
+    def queued(number: Literal[0, 1]) -> Iterator[Sample]:
+        for tenant, queue in charged.queues.queues() if charged.leading() else ():
+            for tier, found in queue.by_tier().items():
                 yield (tenant, tier), float(found[number])
 
     def heads() -> Iterator[Sample]:
         if charged.leading():
-            yield from (((tenant,), seconds) for tenant, seconds in charged.lines.heads())
+            yield from (((tenant,), seconds) for tenant, seconds in charged.queues.heads())
 
     def with_room() -> Iterator[Sample]:
-        longest = dict(charged.lines.heads_with_room()) if charged.leading() else {}
+        longest = dict(charged.queues.heads_with_room()) if charged.leading() else {}
         for namespace, seconds in charged.gates.stuck():
             tenant = cluster.tenant_name(namespace)
             if tenant in longest:
                 longest[tenant] = max(longest[tenant], seconds)
         yield from (((tenant,), seconds) for tenant, seconds in longest.items())
 
-    metrics.sample(metric_table.QUEUED_PODS, lambda: held(0))
-    metrics.sample(metric_table.QUEUED_GPUS, lambda: held(1))
+    metrics.sample(metric_table.QUEUED_PODS, lambda: queued(0))
+    metrics.sample(metric_table.QUEUED_GPUS, lambda: queued(1))
     metrics.sample(metric_table.QUEUE_HEAD, heads)
     metrics.sample(metric_table.HEAD_WITH_ROOM, with_room)
 

@@ -1,11 +1,11 @@
-"""One listening port that serves one app with uvicorn's protocol until it is stopped.
+"""A listening port that serves one app with uvicorn's protocol until it is stopped.
 
-uvicorn times nothing but keep-alive: half-sent headers and bodies would stay for ever, and a client that sends requests
-without reading answers would have them all queued. So the protocol is guarded.
+uvicorn has a time limit for keep-alive only. Half-sent headers and bodies would stay for ever, and all requests of a
+client that reads no answers would be queued. So the protocol has limits of its own here.
 
-The process stops in three steps: not ready first, a last stretch in which clients are sent away, then the end. A plain
-stop under load broke 47 of 120,000 requests; with the stretch none broke (docs/performance.md): API servers keep
-connections open, and the endpoint's removal takes a moment to reach them.
+The process stops in three steps: it is not ready, then it drains, closing the connection with each answer, then it
+ends. A plain stop under load broke 47 of 120,000 requests, and with the drain none broke (docs/performance.md): API
+servers keep connections open, and the removal of the endpoint takes a moment to reach them.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from webhook.server.metrics import Metrics
 
 
 class Drain:
-    """The state that probes and connections look at. `seconds` is the length of the last stretch."""
+    """The state of the drain, for probes and connections. `seconds` is its length."""
 
     def __init__(self, seconds: float = 3.0) -> None:
         self.seconds = seconds
@@ -38,7 +38,7 @@ class Drain:
 
     @property
     def begun(self) -> bool:
-        """Whether the process is on its way out: not ready, and every answer closes its connection."""
+        """True once the process stops: it is not ready, and every answer closes its connection."""
         return self._begun.is_set()
 
     def begin(self) -> None:
@@ -49,7 +49,7 @@ class Drain:
         self._begun.set()
 
     async def over(self) -> None:
-        """Return once it was begun and the last stretch is over."""
+        """Wait until the drain has begun and is over."""
         await self._begun.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.seconds):
@@ -66,7 +66,7 @@ Cause = Literal["headers", "body", "answer", "size", "pipelined", "name", "crowd
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's httptools protocol with clocks on headers, body and unread answers, and caps on bytes and queue.
+    """uvicorn's httptools protocol with time limits for headers, body and unread answers, and of bytes and queue.
 
     No timer is set for a request that arrives in one piece.
     """
@@ -84,7 +84,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A connection without a request has the keep-alive's time: Go clients dial ahead and park the connection."""
+        """Give a connection without a request the keep-alive's time, because Go clients open connections in advance."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self._wait_for_request()
         if not self._listener.callers.admits(transport.get_extra_info("peercert")):
@@ -116,7 +116,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._bytes = 0
 
     def on_headers_complete(self) -> None:
-        """A request's headers are complete (httptools); while draining its answer says `Connection: close`."""
+        """Begin the body of a request (httptools). While draining, its answer says `Connection: close`."""
         self._part = "body"
         super().on_headers_complete()
         if self in self._listener.strangers and self._listener.callers.webhook_at(self.scope["raw_path"]):
@@ -131,7 +131,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """The client does not read; once it is too late for that, it is cut off."""
+        """Begin the time limit of a client that does not read, after which it is cut off."""
         super().pause_writing()
         self._unread = self.loop.call_later(self._limits.unread_seconds, self._cut, "answer")
 
@@ -147,12 +147,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
 
     def shutdown(self) -> None:
-        """The server stops. A request whose headers are arriving is still answered."""
+        """Stop with the server. A request is still answered if its headers are arriving."""
         if self._part != "headers":
             super().shutdown()
 
     def _wait_for_request(self) -> None:
-        """Arm the keep-alive where uvicorn does not: before the first request, and after bytes between requests."""
+        """Start the keep-alive timer if uvicorn does not: before the first request, or after bytes between requests."""
         answered = self.cycle is None or self.cycle.response_complete
         if self._part is None and answered and self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(
@@ -182,7 +182,7 @@ BACKLOG = 2048
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; clients may connect from now on. Port 0 takes a free one. Raises OSError naming both."""
+    """Return a listening socket. Port 0 takes a free one. Raises OSError with address and port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     try:
@@ -200,8 +200,8 @@ def port_of(listening: socket.socket) -> int:
 class Listener:
     """Serves one app on one socket until `stop`.
 
-    uvicorn's own Server takes over the signals, can't bound the TLS handshake, and wakes up ten times a second; its
-    protocol, which does the work, is kept.
+    It replaces uvicorn's own Server, which takes over the signals, can't limit the TLS handshake, and wakes up ten
+    times a second.
     """
 
     app: ASGIApp
@@ -211,7 +211,7 @@ class Listener:
     tls: ssl.SSLContext | None = None
     callers: Callers = field(default_factory=Callers)
     strangers: dict[GuardedProtocol, None] = field(default_factory=dict)
-    """Connections that have asked for no review yet, the oldest first. Whoever reaches the port can open them."""
+    """Connections that have sent no review yet, the oldest first. Any pod that reaches the port can open them."""
     state: ServerState = field(default_factory=ServerState)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -254,20 +254,20 @@ class Listener:
                         await self._stopping.wait()
         finally:
             self._loop.remove_reader(listening)
-            for _ in range(2):  # asyncio's server never closes a connection that it has accepted as it is closed itself
+            for _ in range(2):  # asyncio's server never closes a connection that it accepts while it is being closed
                 await asyncio.sleep(0)
             server.close()
             await self._finish()
             self._loop = None
 
     async def _finish(self) -> None:
-        """Close idle connections, wait for the others, and cut off what does not end in time."""
+        """Close idle connections, wait for the others, and cut off those that do not end in time."""
         connections, tasks = self.state.connections, self.state.tasks
         for connection in tuple(connections):
             connection.shutdown()
         try:
             async with asyncio.timeout(self.limits.stop_seconds):
-                while connections or tasks:  # noqa: ASYNC110 - uvicorn's protocol tells nobody
+                while connections or tasks:  # noqa: ASYNC110 - uvicorn's protocol has no signal for it
                     await asyncio.sleep(0.01)
         except TimeoutError:
             log.warning("stopped with connections open", {"connections": len(connections), "requests": len(tasks)})
@@ -275,4 +275,4 @@ class Listener:
                 connection.transport.abort()
             for task in tuple(tasks):
                 task.cancel()
-            await asyncio.sleep(0)  # what was aborted is closed at the loop's next turn
+            await asyncio.sleep(0)  # aborted connections are closed in the loop's next iteration

@@ -1,7 +1,7 @@
-"""How the process logs: one structured line an event on standard error, the libraries' lines in the same form.
+"""Logging: one structured line for each event on standard error, with the libraries' lines in the same form.
 
 A line of ours is an event and its fields, which logging takes as a mapping: `log.info("draining", {"seconds": 3})`.
-Nothing here ever prints an object's content: tracebacks come without local variables, where a body would stand.
+No line has the content of an object: tracebacks are without local variables, which could be a body.
 """
 
 import json
@@ -20,10 +20,10 @@ _OURS = ("webhook", "certs")
 
 
 def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = None) -> None:
-    """Log from `level` up. Call it once, first of all; calling it again replaces what was set up.
+    """Log from `level` up. Call it first; another call replaces the settings.
 
-    Lines of uvicorn, asyncio and warnings go the same way, never below a warning: at debug level the Kubernetes client
-    prints whole answers, Secrets among them.
+    Lines of uvicorn, asyncio and warnings are logged the same way, from warnings up, because at debug level the
+    Kubernetes client prints whole answers, Secrets among them.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     handler = logging.StreamHandler(out or sys.stderr)
@@ -37,7 +37,7 @@ def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = No
 
 
 class _Json(logging.Formatter):
-    """For programs: an object."""
+    """A JSON object a line, for programs."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {**_fields(record), "event": record.getMessage()}
@@ -50,7 +50,7 @@ class _Json(logging.Formatter):
 
 
 class _Plain(logging.Formatter):
-    """For people: the event, then its fields; a traceback below."""
+    """The event, then its fields, and a traceback below, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         shown = [f"{key}={_value(value)}" for key, value in sorted(_fields(record).items())]
@@ -78,7 +78,7 @@ def _value(value: object) -> str:
 
 
 def _printable(line: str) -> str:
-    """The line without control characters, which a terminal would obey: people write them into labels and names."""
+    """Escape control characters, which a terminal would obey, because users can write them into labels and names."""
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in line)

@@ -1,4 +1,4 @@
-"""Every metric by its name in the code. The table is metrics.yaml beside this file; docs/metrics.md has the prose."""
+"""Every metric by its name in the code. The table is metrics.yaml in this folder; docs/metrics.md has the prose."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +11,7 @@ from webhook.objects.refusal import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One row of the table. Counters and histograms are fed as things happen, gauges are read at each scrape."""
+    """A row of the table. Counters and histograms are fed by the code, and gauges are read at each scrape."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -73,4 +73,4 @@ BUILD_INFO = _ROWS["gpu_tiers_build_info"]
 CUT_CONNECTIONS = _ROWS["gpu_tiers_cut_connections_total"]
 
 TABLE = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))
-"""All of them, in the order of this file."""
+"""All metrics, in the order of this file."""

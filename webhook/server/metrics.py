@@ -21,7 +21,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 class Metrics:
-    """The process's metrics; `registry` is what /metrics shows."""
+    """The process's metrics. /metrics shows `registry`."""
 
     def __init__(self) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -64,7 +64,7 @@ class Metrics:
         self._series(metric, *labels)
 
     def forget_tenants(self, there: Collection[str]) -> None:
-        """End the series of counters about tenants that are no more; those of no tenant stay."""
+        """End the series of counters of tenants that are gone. Series without a tenant stay."""
         for row, counter in self._counters.items():
             if TENANT in row.labels:
                 shown = {sample.labels[TENANT] for family in counter.collect() for sample in family.samples}
@@ -76,11 +76,11 @@ class Metrics:
         self._times(metric, *labels).observe(value)
 
     def sample(self, metric: Metric, read: Callable[[], Iterable[Sample]]) -> None:
-        """Where a gauge gets its values from at each scrape; what is no longer yielded is no longer shown."""
+        """Set the function that a gauge reads at each scrape. Only the samples that it yields are shown."""
         self._gauges.sources[metric] = read
 
     def review(self, path: str, operation: str, outcome: str) -> None:
-        """One more review. An operation that Kubernetes does not have counts as none: label values stay few."""
+        """Count a review. An operation that Kubernetes does not have counts as "", so that label values stay few."""
         self.count(REVIEWS, path, operation if operation in OPERATIONS else "", outcome)
 
 
@@ -91,11 +91,11 @@ class _Gauges(Collector):
         self.sources: dict[Metric, Callable[[], Iterable[Sample]]] = {}
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing: else registering would read every source once."""
+        """Yield nothing, because registering would otherwise read every source once."""
         yield from ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All gauges that have a source; one that fails must not take the others with it."""
+        """Yield all gauges that have a source, except those that fail."""
         for row, read in self.sources.items():
             family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
             try:

@@ -1,7 +1,7 @@
-"""Serves the page of this process: where it listens, who gets in, and where it gets what it shows.
+"""Serves the page of this process: its ports, its readers, and the sources of its data.
 
-The last day comes from a Prometheus where one is named. It is asked when somebody looks at the page, at most once a
-minute, and never by a review: what each tier held, and how many of its pods were evicted.
+The last day comes from a Prometheus, if one is configured: the GPUs of each tier, and how many of its pods were
+evicted. It is queried when the page is read, at most once a minute, and never by a review.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
-from webhook.server.beside import Beside
+from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen
 from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
 from webhook.server.run import AppPort, Check
@@ -43,7 +43,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class PagePorts(msgspec.Struct, frozen=True):
-    """The ports of the page: on loopback for whoever gets there, and on all addresses for readers with a token."""
+    """The ports of the page: on loopback for kubectl port-forward, and on all addresses for readers with a token."""
 
     local: socket.socket | None
     guarded: socket.socket | None
@@ -62,7 +62,7 @@ class PagePorts(msgspec.Struct, frozen=True):
             yield AppPort(page_app(sources, readers), self.guarded, certificate.pages)
 
 
-NODES_KEPT, NODES_IN_TIME = 30.0, 2.0
+NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0
 """Seconds for which a list of nodes is good, and for which the page waits for one."""
 
 
@@ -70,14 +70,14 @@ T = TypeVar("T")
 
 
 def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]]:
-    """Return what lists objects when somebody looks: nothing is watched for a page that nobody reads."""
-    kept: TTLCache[str, T] = TTLCache(NODES_KEPT, 1)
+    """Return a function that lists objects when the page is read, without a watch for a page that is rarely read."""
+    cache: TTLCache[str, T] = TTLCache(NODES_SECONDS, 1)
 
     async def now() -> T | None:
         """Return the list; None where it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
-                return await kept.get("", ask)
+                return await cache.get("", ask)
         except (ApiError, Refused, TimeoutError):
             return None
 
@@ -89,10 +89,10 @@ def page_sources(
     cluster: LiveCluster,
     active: ActivePolicy,
     charged: RunningLedger,
-    beside: Beside,
+    background: BackgroundWork,
     health: Callable[[], Mapping[str, str]],
 ) -> Sources:
-    """Each part is read when somebody asks."""
+    """Return the sources of the page, each of which is read at a request."""
     client, known = cluster.client, cluster.known
 
     async def supplied() -> GpuSupply:
@@ -117,7 +117,7 @@ def page_sources(
         return [tenant_shown(each) for each in sorted(known.tenant_quotas(), key=lambda found: found.name)]
 
     def forward(pod: str) -> str:
-        """Outside a cluster, where a kubeconfig is named, a replica is no pod."""
+        """Return the command that reaches the page of a pod; "" outside a cluster, where a replica is no pod."""
         if settings.kubeconfig or settings.page_port is None:
             return ""
         return f"kubectl -n {settings.namespace} port-forward pod/{pod} {settings.page_port}"
@@ -131,19 +131,19 @@ def page_sources(
         gpus,
         posture,
         tenants,
-        beside.verdicts,
-        beside.preemptions,
-        beside.use,
+        background.verdicts,
+        background.preemptions,
+        background.use,
         prometheus.name if prometheus else "",
         prometheus.day if prometheus else None,
-        beside.at_risk.gpu_seconds,
+        background.at_risk.gpu_seconds,
     )
 
 
 def health_of(
     checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, active: ActivePolicy
 ) -> Mapping[str, str]:
-    """Return what is wrong with each thing that is checked, "" where nothing is."""
+    """Return the problem of each checked part; "" for a healthy one."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
@@ -157,19 +157,19 @@ def health_of(
 
 
 STEP = 600
-"""Seconds from one point to the next; each tells of the time since the last, so that nothing between is missed."""
-KEPT, IN_TIME = 60.0, 2.0
+"""Seconds from one point to the next. Each point covers the time since the last one, so that nothing is missed."""
+ANSWER_SECONDS, IN_TIME = 60.0, 2.0
 """Seconds for which an answer is good, also a bad one, and for which the page waits for one."""
 QUERY_PATH = "/api/v1/query_range"
 
 
 def used_by_tier(matchers: str, window: str) -> str:
-    """GPUs that pods held on average. One replica counts at a time, so the sum over all counts nothing twice."""
+    """Return the query for the average GPUs in use. One replica counts at a time, so the sum counts nothing twice."""
     return f"sum by (tier) (rate({GPU_SECONDS.name}{matchers}[{window}]))"
 
 
 def evicted_by_tier(matchers: str, window: str) -> str:
-    """Pods that were preempted: each has one outcome, and this counter begins at 0, so its first increase is seen."""
+    """Return the query for preempted pods. Each has one outcome, and the counter begins at 0, so none is missed."""
     return f"sum by (tier) (increase({CHECKPOINTS.name}{matchers}[{window}]))"
 
 
@@ -189,21 +189,21 @@ class _Answer(msgspec.Struct):
 
 
 _Points = dict[tuple[float, str], float]
-"""By time and tier."""
+"""Values by time and tier."""
 
 
 class AskedPrometheus:
-    """`day` is the last day as that Prometheus knows it."""
+    """A Prometheus that is queried for the last day."""
 
     def __init__(self, server: PrometheusServer, clock: Callable[[], float] = time.time) -> None:
         self.name = server.name
         self._server = server
         self._clock = clock
-        self._kept: TTLCache[str, DayOfUse] = TTLCache(KEPT, 1)
+        self._cache: TTLCache[str, DayOfUse] = TTLCache(ANSWER_SECONDS, 1)
 
     async def day(self) -> DayOfUse:
-        """Return the last day, with a problem where there is no answer that can be drawn; never raises."""
-        return await self._kept.get("", self._asked)
+        """Return the last day, with a problem if there is no usable answer. It never raises."""
+        return await self._cache.get("", self._asked)
 
     async def _asked(self) -> DayOfUse:
         try:
@@ -213,7 +213,7 @@ class AskedPrometheus:
             return DayOfUse(problem=f"no answer within {IN_TIME:.0f} s")
         except msgspec.DecodeError:
             return DayOfUse(problem=f"what answers {QUERY_PATH} is no Prometheus")
-        except (ApiError, OSError, ValueError) as error:  # a file that can't be read, an address that is none
+        except (ApiError, OSError, ValueError) as error:  # an unreadable file, an invalid address
             return DayOfUse(problem=str(error))
 
     async def _answered(self) -> DayOfUse:
@@ -221,28 +221,28 @@ class AskedPrometheus:
 
         server = self._server
         # Reading all CAs of the system takes tens of milliseconds, for which no review should wait.
-        way = await asyncio.to_thread(elsewhere, server.url, server.token_file, server.ca_file)
+        connection = await asyncio.to_thread(elsewhere, server.url, server.token_file, server.ca_file)
         end = self._clock()
         params = {"start": f"{end - DAY + STEP:.3f}", "end": f"{end:.3f}", "step": str(STEP)}
         try:
             queries = [each(server.matchers, f"{STEP}s") for each in (used_by_tier, evicted_by_tier)]
             asked = [ApiRequest("GET", QUERY_PATH, params | {"query": query}) for query in queries]
-            held, evicted = [_points(await way.send(each, IN_TIME)) for each in asked]
+            used, evicted = [_points(await connection.send(each, IN_TIME)) for each in asked]
         finally:
-            await way.close()
-        if not held and not evicted:
+            await connection.close()
+        if not used and not evicted:
             return DayOfUse(problem=f"no metric of gpu-tiers{server.matchers}")
 
-        # Every replica shows all outcomes from its start, so a time that has none is one that nobody knows of: a gap.
+        # Every replica shows all outcomes from its start, so a time without any is a gap.
         seen: defaultdict[float, dict[str, float]] = defaultdict(dict, {at: {} for at, _ in evicted})
-        for (at, tier), gpus in held.items():
+        for (at, tier), gpus in used.items():
             seen[at][tier] = gpus
         events = tuple(Evicted(at, tier, pods) for (at, tier), pods in sorted(evicted.items()) if pods > 0)
         return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)
 
 
 def _points(answer: bytes) -> _Points:
-    """Raises msgspec.DecodeError or ValueError."""
+    """Read an answer. Raises msgspec.DecodeError or ValueError."""
     series = msgspec.json.decode(answer, type=_Answer).data.result
     found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}
     return {key: value for key, value in found.items() if math.isfinite(value)}

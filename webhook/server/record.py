@@ -1,6 +1,6 @@
 """Records verdicts: a log line and an event for each refusal, counters for all.
 
-Also marks the answers to the dry runs of `gpu-tiers check`, which refuse nothing that anybody wants.
+It also marks the answers to the dry runs of `gpu-tiers check`.
 """
 
 import logging
@@ -30,14 +30,14 @@ from webhook.server.metrics import Metrics
 log = logging.getLogger(__name__)
 
 LONGEST_OWNER = 1024
-"""Characters of an owner reference: names have 253 at most, and so have groups."""
+"""Characters of an owner reference. Names and groups have 253 at most."""
 
 
 class Recorder(msgspec.Struct, frozen=True):
-    """Told of every verdict before the mode softens it.
+    """Records every verdict, as it is before the mode softens it.
 
-    `tell` is handed what Enforce refused, and what was let in otherwise than it asked, dry runs aside;
-    `show` what was decided of each object.
+    `tell` gets each refusal of Enforce, and each object that was admitted with changes to its request, without dry
+    runs. `show` gets the verdict on each object.
     """
 
     metrics: Metrics
@@ -45,9 +45,9 @@ class Recorder(msgspec.Struct, frozen=True):
     show: Callable[[VerdictShown], None] | None = None
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
-        """Count the review as it is answered; log a refusal also where the mode lets it through.
+        """Count a review by its answer, and log a refusal even if the mode admits the object.
 
-        A dry run lets nothing in and refuses nothing: it is a review, and no more is counted of it.
+        A dry run counts as a review only, because it admits and refuses nothing.
         """
         answer, assigned, created = under(mode, verdict), verdict.assignment, request.operation == "CREATE"
         self.metrics.review(f"/{webhook}", request.operation, answer.outcome)
@@ -56,7 +56,7 @@ class Recorder(msgspec.Struct, frozen=True):
                 self.show(_shown(request, verdict, answer))
             if assigned is not None and _weak_guess(verdict) is not None:
                 self.metrics.count(WEAK_GUESSES, _tier(verdict))
-            # A pod that is let in is counted; workloads hold nothing themselves.
+            # Only admitted pods are counted, because workloads use no GPUs themselves.
             if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
                 grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
                 self.metrics.count(ADMISSIONS, _tier(verdict), assigned.step, grade, mode.name)
@@ -87,7 +87,7 @@ class Recorder(msgspec.Struct, frozen=True):
 
 
 def _level(request: Request) -> int:
-    """Somebody who checks whether the webhook answers is refused nothing that they want."""
+    """Return the level of a refusal: debug for `gpu-tiers check`, whose refusals affect no user."""
     return logging.DEBUG if asks_for_mark(request) else logging.INFO
 
 
@@ -105,7 +105,7 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
 
 
 def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
-    """The verdict, and what it came to: only Enforce answers with a refusal."""
+    """Return a verdict for the page, with its answer, because only Enforce answers with a refusal."""
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     metadata = _metadata(request)
     name, owner = request.name or metadata.shown_name, _controller(metadata)
@@ -127,32 +127,32 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     )
 
 
-_OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "undecided": "try again"}
+_OUTCOMES = {"allowed": "admitted", "patched": "admitted", "denied": "refused", "undecided": "try again"}
 WOULD = "would be refused"
 
 
 def _weak_guess(verdict: Verdict) -> AdmissionWarning | None:
-    """The warning of a guess that was not allowed to raise the tier."""
+    """Return the warning of a guess that was not allowed to raise the tier."""
     return next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
 
 
 def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
-    """Yield what is told of an object that is admitted. A controller reads no warnings, and shows none to its user."""
+    """Yield notices of an admitted object, because a controller reads no warnings and shows none to its user."""
     assigned, withheld_tier = verdict.assignment, _weak_guess(verdict)
-    told: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
+    sentences: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
         tier, higher = assigned.tier.name, assigned.demoted_from
         lower = Phrase(
             "runs-lower", tier=tier, evicted=assigned.evicted or "", tenant=verdict.tenant or "", higher=higher
         )
-        told["Demoted"] = sentence(lower)
-    for reason, text in told.items():
+        sentences["Demoted"] = sentence(lower)
+    for reason, text in sentences.items():
         yield _notice(request, reason, text, exists=True)
 
 
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Return the notice of a refusal."""
-    # A pod that is refused a change is there already: its workload lacks none.
+    # A pod whose change is refused exists, so its workload lacks no pod.
     is_change, kind = request.operation == "UPDATE", request.kind.kind
     reason: EventReason = "UpdateRefused" if is_change and kind == "Pod" else "Refused"
     if verdict.over_quota and verdict.tenant:
@@ -181,7 +181,7 @@ def _metadata(request: Request) -> Metadata:
 
 
 def _controller(metadata: Metadata) -> OwnerReference | None:
-    """The controllerRef, for as long as it waits; nobody checks what is written there, so a huge one is none."""
+    """Return the controllerRef; None if it is huge, because it stays in memory and nobody checks its content."""
     found = metadata.controller
     return found if found and len(found.api_version + found.kind + found.name + found.uid) <= LONGEST_OWNER else None
 
@@ -191,31 +191,31 @@ def _tier(verdict: Verdict) -> str:
 
 
 def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
-    """Told of each reload of the policy file: counts it, and says what is wrong with a broken one."""
+    """Return the function that counts and logs each reload of the policy file."""
 
-    def told(error: ConfigError | None) -> None:
+    def report(error: ConfigError | None) -> None:
         metrics.count(POLICY_RELOADS, "failure" if error else "success")
         if error is None:
             log.info("policy changed")
         else:
             log.error("policy not taken, the last good one stays active", {"problems": error.problems})
 
-    return told
+    return report
 
 
 _ASKS = f'"{ANNOTATION}"'.encode()
-"""In quotes: other annotations of ours begin like it."""
+"""The annotation in quotes, because the names of other annotations begin like it."""
 
 Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
 
 
 def asks_for_mark(request: Request) -> bool:
-    """Whether it is the dry run of such a check."""
+    """Tell whether it is a dry run of `gpu-tiers check`."""
     return request.dry_run and _ASKS in bytes(request.object)
 
 
 def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
-    """The handler, whose answers to dry runs that ask for it bear the mark."""
+    """Return a handler that adds the mark to answers of dry runs that ask for it."""
 
     async def answer(request: Request, patience: float) -> bytes:
         answered = await handler(request, patience)

@@ -1,10 +1,10 @@
-"""Hears how far trainings are, on a port of its own, so that no pod can reach the reviews.
+"""Takes progress reports of trainings on a port of its own, so that no pod can reach the reviews.
 
 A pod reports to every replica, because each may lead next, and then nothing has to be handed over.
 
-A report needs a projected token of its pod. It is read by the keys with which the API server signs tokens, which that
-publishes: https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery
-So no token is shown to the API server, however many report. A token counts until it expires, a deleted pod's too.
+A report needs a projected token of its pod. It is verified by the public keys of the API server:
+https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery
+So the API server gets no requests, however many pods report. A token is good until it expires, even of a deleted pod.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
 ASK_AGAIN_SECONDS = 30.0
-"""How soon the keys are read again for a token that names none of them."""
+"""Seconds after which the keys are read again for a token with an unknown key."""
 SKEW_SECONDS = 30
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
 
@@ -72,7 +72,7 @@ class _Keys(View, frozen=True):
 
 
 class NotAccepted(Exception):  # noqa: N818 - an answer, not a malfunction
-    """A token that proves nothing; the text says why."""
+    """A token that is not accepted; the text gives the reason."""
 
 
 class PodTokens:
@@ -87,7 +87,7 @@ class PodTokens:
         self._asking = asyncio.Lock()
 
     async def pod_of(self, token: str) -> PodIdentity:
-        """Raises NotAccepted, and ApiError where the keys can't be read."""
+        """Return the pod of a token. Raises NotAccepted, and ApiError if the keys can't be read."""
         try:
             key = await self._key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims = jwt.decode(
@@ -128,10 +128,10 @@ BODY_SECONDS = 2.0
 
 
 class ReportsPort:
-    """The port where trainings report, if the settings name one; `saves` is what they told."""
+    """The port on which trainings report, if the settings name one. `saves` has their last saves."""
 
     def __init__(self, settings: Settings, client: Client, active: ActivePolicy, metrics: Metrics) -> None:
-        """Raises OSError where the port is taken."""
+        """Listen on the port. Raises OSError if it is in use."""
         self.saves = LastSaves()
         self._active = active
         self._url = f"https://{settings.reports_service}.{settings.namespace}.svc:{settings.reports_port}{PATH}"
@@ -147,11 +147,11 @@ class ReportsPort:
             yield AppPort(app, self._listening, certificate.pages)
 
     def certified(self, bundle: Bundle) -> None:
-        """This certificate is served: pods that begin now get the CA that vouches for it."""
+        """Give pods that begin from now on the CA of the served certificate."""
         if self._listening is None:
             return
         if not bundle.ca:
-            log.warning("trainings can't report: there is no ca.crt by which they would know this server")
+            log.warning("trainings can't report: there is no ca.crt with which they could verify this server")
         self._active.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
     async def _progress(self, request: Request) -> Response:
@@ -161,7 +161,7 @@ class ReportsPort:
         return PlainTextResponse(sentence.format(why), status)
 
     async def _taken(self, request: Request) -> tuple[str, str]:
-        """Return how a report was taken, as a row of the table below, and what is to be said with it."""
+        """Take a report. Return a key of _ANSWERS, and the reason for its text."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         try:
             pod = await self._tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")
@@ -187,7 +187,7 @@ _ANSWERS = {
 
 
 async def _body(request: Request) -> bytes:
-    """Raises TimeoutError, and DecodeError for one that is too long."""
+    """Read a body. Raises TimeoutError, and DecodeError if it is too long."""
     body = b""
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.stream():

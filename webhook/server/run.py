@@ -30,34 +30,34 @@ from webhook.server.tls import LiveCertificate
 log = logging.getLogger(__name__)
 
 Check = Callable[[], str | None]
-"""What keeps the process from being ready, in a few words; None where nothing does."""
+"""Returns why the process is not ready, in a few words; None if it is."""
 
 SILENT_SECONDS = 30.0
-"""A loop that did not run for so long hangs: a busy second is none of the kubelet's business."""
+"""Seconds after which a loop that did not run counts as hanging, because busy seconds must not restart the pod."""
 
 T = TypeVar("T")
 
 
 class Pulse:
-    """The loop of the reviews, as another thread sees it. Make it in that loop, and `beat` there."""
+    """The loop of the reviews, as another thread sees it. Create it in that loop, and run `beat` there."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._last = monotonic()
 
     async def beat(self) -> None:
-        """Show every second that the loop runs."""
+        """Note every second that the loop runs."""
         while True:
             self._last = monotonic()
             await asyncio.sleep(1)
 
     def trouble(self) -> str | None:
-        """How long the loop has hung, if it does."""
+        """Return a sentence if the loop hangs, None if it runs."""
         silent = monotonic() - self._last
         return f"no review has been worked on for {silent:.0f} s" if silent > SILENT_SECONDS else None
 
     async def there(self, ask: Callable[[], T]) -> T:
-        """What a function says in that loop: most of the process may be looked at only there."""
+        """Call a function in that loop, because most of the process is not safe to read in another thread."""
 
         async def asking() -> T:
             return ask()
@@ -65,7 +65,7 @@ class Pulse:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking(), self._loop))
 
 
-async def serve_apart(listener: Listener, listening: socket.socket) -> None:
+async def serve_in_thread(listener: Listener, listening: socket.socket) -> None:
     """Serve in a thread until the listener is stopped."""
     serving = asyncio.get_running_loop().run_in_executor(None, asyncio.run, listener.serve(listening))
     try:
@@ -81,7 +81,7 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
         return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
 
     async def readyz(_: Request) -> Response:
-        """One line a check, in the form of the API server's own /readyz."""
+        """Answer with a line for each check, in the form of the API server's own /readyz."""
         troubles = await pulse.there(lambda: troubles_of(checks, drain))
         good = (f"[+]{name} ok\n" for name in checks if name not in troubles)
         bad = (f"[-]{name}: {trouble}\n" for name, trouble in troubles.items())
@@ -93,7 +93,7 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
         return Response(text, headers={"content-type": content_type})
 
     async def lost(_: Request, error: Exception) -> Response:
-        """The answer for an unknown address; the headers of Starlette's own errors are kept."""
+        """Answer an unknown address, with the headers of Starlette's own errors."""
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         return PlainTextResponse("not found\n", status_code=404, headers=headers)
 
@@ -102,7 +102,7 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
 
 
 def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
-    """The checks that fail, with what they say. A check that raises has failed."""
+    """Return the checks that fail, with their problems. A check that raises has failed."""
     troubles = {"draining": "this process is shutting down"} if drain.begun else {}
     for name, check in checks.items():
         try:
@@ -116,7 +116,7 @@ def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
 
 
 class AppPort(msgspec.Struct, frozen=True):
-    """Another app at a listening socket; with `tls`, over that."""
+    """Another app on a listening socket, with TLS if `tls` is set."""
 
     app: ASGIApp
     listening: socket.socket
@@ -124,7 +124,7 @@ class AppPort(msgspec.Struct, frozen=True):
 
 
 class AdmissionPort(msgspec.Struct, frozen=True):
-    """Where reviews are asked for, by whom, and who answers them."""
+    """The port of the reviews, with its callers and handlers."""
 
     mutate: Handler
     validate: Handler
@@ -135,7 +135,7 @@ class AdmissionPort(msgspec.Struct, frozen=True):
 
 
 class ObservabilityPort(msgspec.Struct, frozen=True):
-    """Where probes and metrics are asked for. `checks` decide whether the process is ready."""
+    """The port of probes and metrics. `checks` decide whether the process is ready."""
 
     checks: Mapping[str, Check]
     listening: socket.socket
@@ -146,9 +146,9 @@ async def serve(
     observability: ObservabilityPort,
     metrics: Metrics,
     drain: Drain,
-    beside: Sequence[AppPort] = (),
+    more: Sequence[AppPort] = (),
 ) -> None:
-    """Serve until the drain is over; probes, metrics and what is `beside` go last. Run it with uvloop.run."""
+    """Serve until the drain is over; probes, metrics and those of `more` apps stop last. Run it with uvloop.run."""
     certificate, limits, callers = port.certificate, port.limits, port.callers
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
@@ -163,15 +163,14 @@ async def serve(
     app = observability_app(observability.checks, metrics, drain, pulse)
     probes = Listener(app, limits=limits, drain=drain, metrics=metrics)
     others = [
-        (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening)
-        for each in beside
+        (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening) for each in more
     ]
     with contextlib.ExitStack() as sockets:
         for listening in (port.listening, observability.listening, *(each for _, each in others)):
             sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(pulse.beat())
-            tasks.create_task(serve_apart(probes, observability.listening))
+            tasks.create_task(serve_in_thread(probes, observability.listening))
             reviewing = tasks.create_task(reviews.serve(port.listening))
             for listener, listening in others:
                 tasks.create_task(listener.serve(listening))

@@ -1,4 +1,4 @@
-"""One replica's ledger in the TenantQuotas' statuses, with what keeps it right while the process serves."""
+"""The ledger of one replica in the TenantQuotas' statuses, and the parts that update it while the process serves."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -47,15 +47,15 @@ class LedgerParts(msgspec.Struct, frozen=True):
     changes: Changes
     world: ObservedWorld
     pods: ObservedPods
-    lines: QueueStatuses
+    queues: QueueStatuses
     gates: OpenedGates
-    held: QueuedPods
+    queued: QueuedPods
     pending: PendingGpus
     placements: Placements
 
-    def make_leader(self, identity: str, create_timeout: float, told: Callable[[], None] = lambda: None) -> Leader:
-        """Return what leads for one term. `told` is called after each round of counting."""
-        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, told=told)
+    def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
+        """Return the leader of one term. `done` is called after each round of counting."""
+        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, done=done)
 
 
 def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
@@ -73,11 +73,11 @@ def ledger_parts(
     leads: Callable[[], bool],
     metrics: Metrics,
 ) -> LedgerParts:
-    """Put a replica's ledger together. Run `held` and `pending`, and close `ledger` at the end."""
+    """Wire a replica's ledger. Run `queued` and `pending`, and close `ledger` at the end."""
     client, versions = cluster.client, Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    store = KubernetesStore(client, versions, report=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = Accounts(store, hand_over=hand_over), Changes()
     versions.subscribe(changes.tenant)
     placements = Placements(
@@ -85,27 +85,27 @@ def ledger_parts(
         lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
     )
     workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
-    held = QueuedPods(client, events, outermost_by(cluster, active))
+    queued = QueuedPods(client, events, outermost_by(cluster, active))
 
     def opened(uid: str, holding: Holding, seconds: float | None) -> None:
         if seconds is not None:
             metrics.observe(QUEUED_SECONDS, seconds, holding.charge.tier or "")
-        held.opened(uid, holding, seconds)
+        queued.opened(uid, holding, seconds)
 
     gates = OpenedGates(opened)
     pods = ObservedPods(cluster, active, placements.bound, gates)
-    lines = QueueStatuses(pods.workload_of, changes.tenant, held.show)
+    queues = QueueStatuses(pods.workload_of, changes.tenant, queued.show)
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
-    world = ObservedWorld(cluster.known, pods, workloads, events, lines, pending)
+    world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending)
     world.subscribe(changes.everything)
-    return LedgerParts(ledger, store, changes, world, pods, lines, gates, held, pending, placements)
+    return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, placements)
 
 
 class RunningLedger(LedgerParts, frozen=True, kw_only=True):
     """The ledger of a replica that competes to lead.
 
-    `leader`: the replica that leads, "" where none does. `counted`: when it last brought the accounts in line with the
-    pods, as a Unix time; None while it does not lead. `ports`: where it takes bookings from other replicas.
+    `leader`: the replica that leads, "" if none does. `counted`: when it last updated the accounts to match the pods,
+    as a Unix time; None while it does not lead. `ports`: the port on which it takes bookings from other replicas.
     """
 
     run: Callable[[], Coroutine[None, None, None]]
@@ -128,7 +128,7 @@ async def running_ledger(
     hand_over: BookingsPort,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
-    identity = f"{settings.replica}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    identity = f"{settings.replica}_{uuid4().hex[:8]}"  # two processes of one name must not lead at the same time
     lease, seconds = f"{settings.namespace}/{settings.lease}", settings.lease_seconds
     competing = LeaderElection(cluster.client, lease, identity, seconds, address=hand_over.address)
     parts = ledger_parts(cluster, active, events, hand_over.to(competing), lambda: competing.leading, metrics)
@@ -156,7 +156,7 @@ async def running_ledger(
 
 
 def _charges_of(cluster: LiveCluster, active: ActivePolicy) -> ChargesOf:
-    """Return what tells the charges that the review of a workload would book."""
+    """Return the function for the charges that the review of a workload would book."""
 
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = active.current()

@@ -1,4 +1,4 @@
-"""What `gpu-tiers serve` is told on its command line; the help of its options stands here."""
+"""The command-line options of `gpu-tiers serve`, with their help."""
 
 import json
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from webhook.server.logs import Format, Level
 
 
 class Certificates(StrEnum):
-    """Where the serving certificate comes from."""
+    """The source of the serving certificate."""
 
     FILES = "files"
     SELF_MANAGED = "self-managed"
 
 
 class PrometheusServer(msgspec.Struct, frozen=True):
-    """Where one is. `labels` tell our metrics from another cluster's; the files are read at each question."""
+    """A Prometheus. `labels` select the metrics of this cluster; the files are read at each query."""
 
     url: str
     labels: Mapping[str, str]
@@ -31,20 +31,20 @@ class PrometheusServer(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Host and port, without a password that the address may have."""
+        """Host and port, without a password in the URL."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     @property
     def matchers(self) -> str:
-        """The labels as PromQL has them, whose strings are as those of JSON."""
-        told = ",".join(f"{label}={json.dumps(value)}" for label, value in self.labels.items())
-        return f"{{{told}}}" if told else ""
+        """The labels in PromQL, which has the same strings as JSON."""
+        pairs = ",".join(f"{label}={json.dumps(value)}" for label, value in self.labels.items())
+        return f"{{{pairs}}}" if pairs else ""
 
 
 class Settings(msgspec.Struct, frozen=True):
     """The settings of one process, each with its option. A port that is None is not opened.
 
-    Raises typer.BadParameter where what is said of Prometheus is wrong.
+    Raises typer.BadParameter if the options of Prometheus are wrong.
     """
 
     policy: Annotated[Path, typer.Option(help="Policy file; read again when it changes.")] = Path(
@@ -55,11 +55,11 @@ class Settings(msgspec.Struct, frozen=True):
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080
     page_port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Port of the page on loopback, where only kubectl port-forward gets."),
+        typer.Option(min=1, max=65535, help="Port of the page on loopback, for kubectl port-forward only."),
     ] = None
     page_tls_port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port of the page for those with a token and the right to read it."),
+        typer.Option(min=1, max=65535, help="HTTPS port of the page for readers with a token and the right to it."),
     ] = None
     page_audiences: Annotated[
         list[str] | None,
@@ -67,31 +67,31 @@ class Settings(msgspec.Struct, frozen=True):
     ] = None
     reports_port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port where trainings report how far they are."),
+        typer.Option(min=1, max=65535, help="HTTPS port on which trainings report their progress."),
     ] = None
     reports_service: Annotated[
         str, typer.Option(help="Headless Service of that port; the certificate has its names.")
     ] = "gpu-tiers-reports"
     hand_over_port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port where the replica that leads takes bookings from the others."),
+        typer.Option(min=1, max=65535, help="HTTPS port on which the leader takes bookings from other replicas."),
     ] = None
     pod_ip: Annotated[
-        str, typer.Option(envvar="POD_IP", help="Address at which they reach it.", show_default="--host")
+        str, typer.Option(envvar="POD_IP", help="Address of --hand-over-port.", show_default="--host")
     ] = ""
     prometheus_url: Annotated[
         str | None,
-        typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers: the page's last 24 hours are by it."),
+        typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers, for the page's last 24 hours."),
     ] = None
     prometheus_labels: Annotated[
         list[str] | None,
         typer.Option(
             "--prometheus-label",
-            help="LABEL=VALUE that tells its metrics of this cluster from others' (repeatable).",
+            help="LABEL=VALUE that selects the metrics of this cluster (repeatable).",
         ),
     ] = None
     prometheus_token_file: Annotated[
-        Path | None, typer.Option(help="File with the bearer token that it wants; only over https.")
+        Path | None, typer.Option(help="File with the bearer token for Prometheus; only over https.")
     ] = None
     prometheus_ca_file: Annotated[
         Path | None, typer.Option(help="PEM file of its CA. Without it, the system's CAs.")
@@ -102,7 +102,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = None
     client_names: Annotated[
         list[str] | None,
-        typer.Option("--client-name", help="Name that their certificate must bear, in subject or SAN (repeatable)."),
+        typer.Option("--client-name", help="Name that their certificate must have, in subject or SAN (repeatable)."),
     ] = None
     certificates: Annotated[Certificates, typer.Option(help="Where the certificate comes from.")] = (
         Certificates.SELF_MANAGED
@@ -127,7 +127,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = "gpu-tiers-ceilings"
     config_map: Annotated[
         str,
-        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active beside it tells what is taken."),
+        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active has the active policy."),
     ] = "gpu-tiers"
     exempt_namespaces: Annotated[
         list[str] | None,
@@ -144,11 +144,11 @@ class Settings(msgspec.Struct, frozen=True):
         typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
     ] = None
     identity: Annotated[
-        str, typer.Option(envvar="POD_NAME", help="As whom the process competes to lead.", show_default="the host")
+        str, typer.Option(envvar="POD_NAME", help="Name of this process in the Lease.", show_default="the host")
     ] = ""
     lease: Annotated[str, typer.Option(help="Lease of the leader, in the namespace.")] = "gpu-tiers"
     lease_seconds: Annotated[
-        int, typer.Option(min=3, max=3600, help="How long the Lease holds after it was renewed last.")
+        int, typer.Option(min=3, max=3600, help="How long the Lease is valid after it was renewed last.")
     ] = 15
     create_timeout: Annotated[
         float,

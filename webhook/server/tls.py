@@ -1,6 +1,6 @@
-"""The serving certificate: the objects that it is kept in, and the listeners that serve it.
+"""The serving certificate: the objects that store it, and the TLS contexts that serve it.
 
-Versions and ciphers of TLS stand here, and a listener that is live takes a new certificate.
+It sets the versions and ciphers of TLS. A running listener takes a new certificate.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from webhook.kube.errors import ApiError, Conflict, Gone, Invalid, NotFound
 log = logging.getLogger(__name__)
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""TLS 1.2 only, forward secrecy with authenticated encryption; TLS 1.3 has none worse."""
+"""Ciphers of TLS 1.2: forward secrecy with authenticated encryption. TLS 1.3 has no weaker ones."""
 
 
 class LiveCertificate:
-    """The certificate that new connections get. Connections that exist keep what they began with.
+    """The certificate of new connections. Existing connections keep the one with which they began.
 
-    `load_cert_chain` on a listening context would do for a key of the same type alone: OpenSSL keeps one
-    certificate a key type, so a change from ECDSA to RSA would leave the old one served until it expires.
+    `load_cert_chain` on a listening context would work for a key of the same type only. OpenSSL has one certificate for
+    each key type, so after a change from ECDSA to RSA the old one would be served until it expires.
     """
 
     def __init__(self, bundle: Bundle, client_ca: str | None = None) -> None:
-        """With the PEM of a CA only clients that show a certificate from it get through to reviews."""
+        """Serve a bundle. With the PEM of a CA, reviews need a client certificate from that CA."""
         self.bundle = bundle
         self._reviews, self._pages = _Port(bundle, client_ca), _Port(bundle, None)
         self.reviews, self.pages = self._reviews.listening, self._pages.listening
-        """The contexts to listen with."""
+        """The contexts of the listening sockets."""
 
     def replace(self, bundle: Bundle) -> None:
         """Serve another bundle from the next connection on. Raises OSError and leaves the old one active."""
@@ -40,20 +40,20 @@ class LiveCertificate:
         self.bundle = bundle
 
     async def follow(self, source: CertificateSource, taken: Callable[[Bundle], None]) -> None:
-        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one active.
+        """Serve each new bundle of a source, for ever. If OpenSSL refuses one, the old one stays active.
 
-        `taken` is told of each that is served.
+        `taken` is called with each one that is served.
         """
         async for bundle in source.changes():
             try:
                 self.replace(bundle)
                 taken(bundle)
-            except OSError as error:  # ssl.SSLError is one: a key too small; a full /tmp is another
+            except OSError as error:  # such as ssl.SSLError for a key that is too small, or a full /tmp
                 log.error("certificate not taken, the last good one stays", {"reason": str(error)})  # noqa: TRY400 - the reason says it all
 
 
 class _Port:
-    """The contexts of one port: that which listens, and that of new connections."""
+    """The contexts of one port: one for listening, and one for new connections."""
 
     def __init__(self, bundle: Bundle, client_ca: str | None) -> None:
         self._client_ca = client_ca
@@ -65,7 +65,7 @@ class _Port:
         self._current = _context(bundle, self._client_ca)
 
     def _serve_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        """Called in every handshake, whether the client named a server or not (ssl.SSLContext.sni_callback)."""
+        """Serve the current certificate in every handshake, with and without SNI (ssl.SSLContext.sni_callback)."""
         connection.context = self._current
 
 
@@ -86,7 +86,7 @@ FIELD_MANAGER = "gpu-tiers-certs"
 REQUEST_SECONDS = 15.0
 BROKEN_WATCH_SECONDS = 1.0
 ANY_VERSION = ""
-"""Watched from here, an object that exists is told first as it is now."""
+"""The version from which a watch shows an existing object first."""
 
 
 class CertificateObjects:
@@ -96,7 +96,7 @@ class CertificateObjects:
         self._client = client
 
     async def get(self, collection: str, name: str) -> Json | None:
-        """The object, or None where there is none."""
+        """Return the object, or None."""
         with _errors_of_certs():
             try:
                 return await self._client.get(f"{collection}/{name}", seconds=REQUEST_SECONDS)
@@ -104,7 +104,7 @@ class CertificateObjects:
                 return None
 
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
-        """Apply a merge patch or a JSON patch; the object as it is now. Raises Outdated."""
+        """Apply a merge patch or a JSON patch, and return the object. Raises Outdated."""
         outdated = (Conflict, Invalid) if isinstance(body, list) else Conflict
         with _errors_of_certs():
             try:
@@ -130,7 +130,7 @@ class CertificateObjects:
             return
 
     async def _change(self, collection: str, name: str, since: str | None, start: str) -> None:
-        """The fieldSelector is what lets RBAC's resourceNames allow a watch."""
+        """Wait for a change. RBAC's resourceNames allow a watch only with this fieldSelector."""
         selector = {"fieldSelector": f"metadata.name={name}"}
         async with self._client.watch(collection, start, selector) as events:
             async for event in events:

@@ -21,7 +21,7 @@ has({{ $pod }}.spec.schedulingGroup) ||
 
 {{/*
 True for the name `n` of a resource that may be a GPU's: of any that a device plugin or a DeviceClass offers, unless the
-policy says that it is none. What a DeviceClass calls its devices is up to the cluster, and the webhook knows it.
+policy says that it is none. Only the webhook knows the names that DeviceClasses have in the cluster.
 */}}
 {{- define "gpu-tiers.mayBeGpus" -}}
 n.contains('/') && !(n in {{ include "gpu-tiers.namesWithoutGpus" . }})
@@ -29,7 +29,7 @@ n.contains('/') && !(n in {{ include "gpu-tiers.namesWithoutGpus" . }})
 
 {{/*
 True for one that is called as GPUs are: listed by the policy, a DeviceClass by its name, or as webhook/policy/values/
-accelerators.yaml has them. Only who asks for such a one waits for a webhook that is away.
+accelerators.yaml has them. Only pods that ask for such a resource wait for a webhook that is away.
 */}}
 {{- define "gpu-tiers.areGpus" -}}
 {{ include "gpu-tiers.mayBeGpus" . }} && (n in {{ include "gpu-tiers.namesOfGpus" . }} ||
@@ -50,7 +50,7 @@ object.spec.containers.exists(c, {{ $asks }}) ||
 True for a pod that the policy applies to. Every pod of the cluster pays for this in both configurations, so there is
 one condition (all of them are always evaluated), what the object has is looked up in literal lists and not the other
 way round, and no list is built. Requests alone are asked: the API server fills them from limits before any webhook.
-What only few pods get to, whether it is a mirror pod, stands last. Takes {root, names: as above}.
+The last check, for mirror pods, is one that few pods reach. Takes {root, names: as above}.
 */}}
 {{- define "gpu-tiers.isPodWith" -}}
 {{- $requests := include "gpu-tiers.requests" . -}}
@@ -84,7 +84,7 @@ object.spec.containers.exists(c, size(c.?resources.?requests.orValue({})) > 10) 
 object.spec.?initContainers.orValue([]).exists(c, size(c.?resources.?requests.orValue({})) > 10)
 {{- end -}}
 
-{{/* True for a kubelet's mirror of a static pod, which runs whatever we say. Anybody may write the annotation. */}}
+{{/* True for a kubelet's mirror of a static pod, which runs even if it is refused. Anybody may write the annotation. */}}
 {{- define "gpu-tiers.isMirrorPod" -}}
 has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations &&
 'system:nodes' in request.userInfo.?groups.orValue([])
@@ -194,8 +194,8 @@ that a claim of a template has. Their spec is immutable, and their status is the
 {{- end -}}
 
 {{/*
-Of workloads that a controller made, only gangs are reviewed that no gang makes: the Job of a CronJob, the PyTorchJob of
-a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
+A workload of a controller is reviewed only if it is a gang and its controller is none: the Job of a CronJob, the
+PyTorchJob of a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
 */}}
 {{- define "gpu-tiers.workloadConditions" -}}
 {{- if .gangs -}}

@@ -52,7 +52,7 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{- default (include "gpu-tiers.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{/* Who the webhook is to the API server. */}}
+{{/* The webhook's user at the API server. */}}
 {{- define "gpu-tiers.user" -}}
 {{- default (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "gpu-tiers.serviceAccount" .)) .Values.webhook.user -}}
 {{- end -}}
@@ -85,7 +85,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- empty .Values.webhook.url -}}
 {{- end -}}
 
-{{/* "true" where a Job opens the gates of held pods at the end of an uninstall. It needs a role that the chart makes. */}}
+{{/* "true" where a Job opens the gates of queued pods at the end of an uninstall. It needs a role of the chart. */}}
 {{- define "gpu-tiers.opensAtUninstall" -}}
 {{- and .Values.hold.openAtUninstall .Values.rbac.create (include "gpu-tiers.runsHere" . | eq "true") -}}
 {{- end -}}

@@ -19,7 +19,7 @@
 {{- define "gpu-tiers.refuseLedger" -}}
 {{- with .Values.ledger -}}
 {{- if ne . "kubernetes" -}}
-{{- fail (printf "\n\nledger is %s, and there is no such choice any more: the GPUs that each tenant holds are counted in the status of the TenantQuotas, with one replica too. Remove the value ledger.\n" .) -}}
+{{- fail (printf "\n\nledger is %s, but this value no longer exists: usage is counted in the status of the TenantQuotas. Remove the value ledger.\n" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -81,7 +81,7 @@ goes by itself where an upgrade gives it another name.
 {{- $name := .want.name -}}
 {{- $policy := default "PreemptLowerPriority" .live.preemptionPolicy -}}
 {{- if .live.globalDefault -}}
-{{- fail (printf "\n\nPriorityClass %s exists and is globalDefault: its name would stand on every pod of the cluster. Give the tier another name in policy.tiers, or delete the class and run this again:\n  kubectl delete priorityclass %s\n" $name $name) -}}
+{{- fail (printf "\n\nPriorityClass %s exists and is globalDefault: every pod of the cluster would get this tier's class. Give the tier another name in policy.tiers, or delete the class and run this again:\n  kubectl delete priorityclass %s\n" $name $name) -}}
 {{- end -}}
 {{- if ne (int64 .live.value) (int64 .want.value) -}}
 {{- fail (printf "\n\nPriorityClass %s exists with value %d, and the policy says %d. A class's value can't be changed, and nothing was applied. Either give the tier a new name in policy.tiers, or delete the class and run this again (pods that exist keep the old value; its -nonpreempting twin needs the same):\n  kubectl delete priorityclass %s\n" $name (int64 .live.value) (int64 .want.value) $name) -}}

@@ -24,7 +24,7 @@ async def chaos(made: Arena, minutes: float, seed: int | None) -> int:
         plan = storm(f"storm-{number}", chosen, len(made.replicas))
         outcome = await made.run(plan, f"seed {chosen}")
         if not outcome.is_good:
-            print(f"{outcome.story()}\nlogs: {kept_logs(made.cluster.folder)}")
+            print(f"{outcome.story()}\nlogs: {saved_logs(made.cluster.folder)}")
             return 1
         print(outcome, flush=True)
         await made.remove(plan)
@@ -32,12 +32,12 @@ async def chaos(made: Arena, minutes: float, seed: int | None) -> int:
     return 0
 
 
-def kept_logs(folder: Path) -> Path:
+def saved_logs(folder: Path) -> Path:
     """Copy the logs of all processes to where they outlive the control plane."""
-    kept = Path(tempfile.mkdtemp(prefix="gpu-tiers-chaos-"))
+    saved = Path(tempfile.mkdtemp(prefix="gpu-tiers-chaos-"))
     for log in folder.glob("*.log"):
-        shutil.copy(log, kept)
-    return kept
+        shutil.copy(log, saved)
+    return saved
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
         try:
             return asyncio.run(chaos(made, asked.minutes, asked.seed))
         except BaseException:
-            print(f"logs: {kept_logs(made.cluster.folder)}", flush=True)
+            print(f"logs: {saved_logs(made.cluster.folder)}", flush=True)
             raise
 
 

@@ -60,7 +60,7 @@ class Api:
         return made
 
     async def create(self, wish: Wish, owner: Tree | None = None) -> str:
-        """What came of one try. That it exists already is how a lost answer shows."""
+        """Return the outcome of one try; "already exists" shows that the answer to an earlier one was lost."""
         status, said = await self.ask("POST", f"/api/v1/namespaces/{wish.namespace}/pods", _pod(wish, owner))
         if status == 201 or said.get("reason") == "AlreadyExists":
             return IN
@@ -86,12 +86,12 @@ class Api:
             await asyncio.sleep(0.5)
 
     async def exists(self, wish: Wish) -> bool:
-        """Whether its pod is stored."""
+        """Return whether the pod of this wish is stored."""
         status, _ = await self.ask("GET", _path(wish))
         return status == 200
 
     async def delete(self, wish: Wish) -> str:
-        """What came of one try."""
+        """Return the outcome of one try."""
         status, said = await self.ask("DELETE", _path(wish))
         return GONE if status in (200, 404) else self._error(status, said)
 

@@ -1,4 +1,4 @@
-"""What a history says of tenants: whether more was stored than allowed, or than their status accounted for."""
+"""The account of a history: whether more was stored than a tenant may use, or than its status accounted for."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -58,8 +58,8 @@ class Book:
         ledger = status.get("ledger", {})
         rows = status.get("usage", ()) if ledger.get("seal") else ()
         self.charged = {row.get("tier"): int(row["used"]) + int(row["reserved"]) for row in rows}
-        told = f"{ledger.get('term')} {ledger.get('namespaces')} reservations {len(ledger.get('reservations', ()))}"
-        self._tell(f"{change.revision} status {status.get('summary', '')}, {told}")
+        details = f"{ledger.get('term')} {ledger.get('namespaces')} reservations {len(ledger.get('reservations', ()))}"
+        self._tell(f"{change.revision} status {status.get('summary', '')}, {details}")
         self._look()
 
     def _tell(self, line: str) -> None:
@@ -89,7 +89,7 @@ def books(plan: Plan, changes: Iterable[Change]) -> list[Book]:
 
 
 def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]:
-    """What a list of pods holds, by tenant and row."""
+    """Return the GPUs that a list of pods uses, by tenant and row."""
     found: dict[str, Counter[str | None]] = {team.name: Counter() for team in plan.teams}
     for pod in filter(_holds, pods):
         tier, gpus = gpus_of_pods(pod)
@@ -99,7 +99,7 @@ def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]
 
 
 def _holds(pod: Tree) -> bool:
-    """Not once it has finished, or is deleted with no time to go on: that is written a moment before it is gone."""
+    """Return whether it uses GPUs: no longer once it has finished, or is deleted with no time to go on."""
     metadata = pod["metadata"]
     ends_now = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
     return not ends_now and pod["status"].get("phase") not in FINISHED and not is_gated(pod)
@@ -116,7 +116,7 @@ def gpus_of_pods(pod: Tree) -> tuple[str, int]:
 
 
 def differences(plan: Plan, quotas: Iterable[Tree], pods: Iterable[Tree]) -> Iterator[str]:
-    """Where a status does not say what a list of the pods says."""
+    """Yield where a status differs from a list of the pods."""
     usage = usage_of(plan, pods)
     for quota in quotas:
         name = quota["metadata"]["name"]

@@ -15,7 +15,7 @@ Rows = Counter[tuple[str, str | None]]
 
 
 class Crowd:
-    """All wishes of a plan. `place` says what has become of each."""
+    """The wishes of a plan. `place` says what has become of each."""
 
     def __init__(self, api: Api, plan: Plan) -> None:
         self._api = api
@@ -33,15 +33,15 @@ class Crowd:
         await asyncio.gather(*(self._want(wish) for wish in self._plan.wishes))
 
     def give_up(self) -> None:
-        """Whoever waits for room waits no longer."""
+        """Let those that wait for room wait no longer."""
         self._given_up.set()
 
     def left_out(self) -> list[Wish]:
-        """Those that would fit and are not in."""
+        """Return the wishes that would fit and are not in."""
         return [wish for wish, what in self.place.items() if what == REFUSED and self._fits(wish)]
 
     def is_settled(self) -> bool:
-        """Whether all have an answer, nobody else goes, and there is no room for those who wait."""
+        """Return whether all have an answer, nobody else goes, and no room is left for those who wait."""
         going = any(what == IN and wish.lives is not None for wish, what in self.place.items())
         return len(self.place) == len(self._plan.wishes) and not going and not self.left_out()
 
@@ -61,7 +61,7 @@ class Crowd:
         return IN if answer == REFUSED and wish in self._unsure and await self._api.exists(wish) else answer
 
     def _owner(self, wish: Wish) -> "asyncio.Task[Tree]":
-        """Its Job, which the first of its pods that comes has made."""
+        """Return its Job, which the first of its pods that comes has made."""
         key = wish.namespace, wish.gang
         if key not in self._jobs:
             self._jobs[key] = asyncio.create_task(self._api.job(wish, len(self._plan.members(wish))))
@@ -94,7 +94,7 @@ class Crowd:
             self._inside[self._plan.team_of(wish.namespace).name, row] += change * wish.gpus
 
     def _fits(self, wish: Wish) -> bool:
-        """Whether it has room beside what is in, as far as the answers tell."""
+        """Return whether the wish has room next to those that are in, as far as the answers show."""
         team = self._plan.team_of(wish.namespace)
         rows = ((row, hard) for row, hard in team.rows.items() if row in (None, wish.tier))
         return all(self._inside[team.name, row] + wish.gpus <= hard for row, hard in rows)

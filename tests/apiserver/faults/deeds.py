@@ -17,7 +17,7 @@ RESTART_SECONDS = 1.0
 
 
 class Faults:
-    """Runs a plan's faults against the replicas and the API server. `done` tells of each in a line."""
+    """Runs a plan's faults against the replicas and the API server. `done` gets a line about each."""
 
     def __init__(self, cluster: ControlPlane, replicas: Sequence[Replica], api: Api) -> None:
         self._cluster = cluster
@@ -32,7 +32,7 @@ class Faults:
         self.done: list[str] = []
 
     async def run(self, faults: Sequence[Fault]) -> None:
-        """All of them, each at its time, and all replicas ready again afterwards."""
+        """Run the faults, each at its time, and wait until all replicas are ready again."""
         reviving = asyncio.create_task(self._revive())
         await asyncio.gather(*(self._at_its_time(fault) for fault in faults))
         for replica in self._replicas:
@@ -69,7 +69,7 @@ class Faults:
         return ""
 
     async def _empty(self, fault: Fault) -> str:
-        """By somebody who may: the ledger is gone, and must be rebuilt."""
+        """Empty the ledger as a user with the right to do so; it must be rebuilt."""
         path = f"{TENANT_QUOTAS}/{fault.tenant}/status"
         while (await self._api.ask("PATCH", path, {"status": None}))[0] != 200:  # noqa: ASYNC110 - it asks again
             await asyncio.sleep(0.2)

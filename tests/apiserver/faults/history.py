@@ -1,4 +1,4 @@
-"""What was stored, change by change: read from etcd itself, so that no restart of the API server leaves a gap.
+"""The stored changes, one by one, read from etcd itself, so that no restart of the API server leaves a gap.
 
 A revision of etcd is a resourceVersion of the API server. The API server must store JSON
 (--storage-media-type=application/json), and a history is read within the five minutes after which it compacts.
@@ -35,7 +35,7 @@ class Change:
 
 
 class History:
-    """What changed from now on."""
+    """The changes from now on."""
 
     def __init__(self, etcd_url: str) -> None:
         self._url = etcd_url
@@ -47,7 +47,7 @@ class History:
             return int(json.load(answer)["header"]["revision"])
 
     def changes(self, *kinds: str) -> Iterator[Change]:
-        """All changes until now of these kinds, such as "pods", in their order."""
+        """Yield the changes until now of these kinds, such as "pods", in their order."""
         until = self.revision()
         prefixes = tuple(f"{PREFIX}{kind}/" for kind in kinds)
         for revision, event in self._events(until):
@@ -80,7 +80,7 @@ class History:
 
 
 def _reached(result: Tree, until: int) -> bool:
-    """Whether the last event of this answer is of the last revision that was asked for."""
+    """Return whether the last event of this answer has the last revision that was asked for."""
     events = result.get("events", ())
     return bool(events) and int(events[-1]["kv"]["mod_revision"]) >= until
 

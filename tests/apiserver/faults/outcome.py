@@ -1,4 +1,4 @@
-"""What came of a run: a line for a log, and a story for whoever has to find out why."""
+"""The outcome of a run: a line for a log, and a story for the reader who looks for the cause."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class Outcome:
 
     @property
     def over_admitted(self) -> int:
-        """The most GPUs that a tenant ever held beyond its quota."""
+        """The most GPUs that a tenant ever used beyond its quota."""
         return max(book.over_admitted for book in self.books)
 
     @property
     def uncharged(self) -> int:
-        """The most GPUs that a tenant ever held beyond what its status said."""
+        """The most GPUs that a tenant ever used beyond its status."""
         return max(book.uncharged for book in self.books)
 
     @property
     def is_good(self) -> bool:
-        """Whether nobody held too much, nobody was left out, and the statuses say what is."""
+        """Return whether nobody used too much, nobody was left out, and the statuses are true."""
         return not (self.over_admitted or self.uncharged or self.left_out or self.differences)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What happens in a run, all of it from one seed: who wants which pods, and what goes wrong when."""
+"""The plan of a run, made from one seed: who wants which pods, and what goes wrong when."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -60,20 +60,20 @@ class Plan:
 
     @property
     def namespaces(self) -> list[str]:
-        """Those of all tenants."""
+        """Return the namespaces of all tenants."""
         return [namespace for team in self.teams for namespace in team.namespaces]
 
     def members(self, wish: Wish) -> list[Wish]:
-        """All pods of its gang."""
+        """Return the pods of its gang."""
         return [each for each in self.wishes if (each.namespace, each.gang) == (wish.namespace, wish.gang)]
 
     def team_of(self, namespace: str) -> Team:
-        """Whose a namespace is."""
+        """Return the tenant of a namespace."""
         return next(team for team in self.teams if namespace in team.namespaces)
 
 
 def calm(creates: int, **gpus: int) -> Plan:
-    """That many creates of one GPU at once in each tenant, which has that many GPUs, and nothing goes wrong."""
+    """Return that many creates of one GPU at once in each tenant with that many GPUs; nothing goes wrong."""
     teams = tuple(Team(name, (f"{name}-0",), {None: hard}) for name, hard in gpus.items())
     spaces = [space for team in teams for space in team.namespaces]
     wishes = (Wish(space, f"pod-{number}", "gpu-batch", 1) for number in range(creates) for space in spaces)

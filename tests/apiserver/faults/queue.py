@@ -1,4 +1,4 @@
-"""Whether a line goes on: who waits though there is room, and of which gang only a part does."""
+"""Judge a queue: who waits although there is room, and which gangs run only in part."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ class Waiting:
 
     @property
     def rows(self) -> dict[Row, int]:
-        """On which it counts."""
+        """Return the rows on which it counts."""
         return {row: hard for row, hard in self.team.rows.items() if row in (None, self.tier)}
 
     def missing(self, usage: Mapping[Row, int]) -> dict[Row, int]:
@@ -35,7 +35,7 @@ class Waiting:
         return {row: gpus for row, gpus in lacks.items() if gpus > 0}
 
 
-class Line:
+class QuotaRows:
     """The rows of all tenants, as far as they are used or reserved for those who were asked about before."""
 
     def __init__(self, usage: Mapping[str, Counter[Row]]) -> None:
@@ -43,15 +43,15 @@ class Line:
         self._reserved = set[tuple[str, Row]]()
 
     def goes_before(self, each: Waiting) -> bool:
-        """Whether nobody waits before it for one of its rows."""
+        """Return whether nobody waits before it for one of its rows."""
         return not any((each.team.name, row) in self._reserved for row in each.rows)
 
     def has_room(self, each: Waiting) -> bool:
-        """Whether it could go."""
+        """Return whether it could go."""
         return self.goes_before(each) and not each.missing(self._usage[each.team.name])
 
     def reserve(self, each: Waiting) -> None:
-        """What lacks room for it, and of the total what it needs beyond what will end on the row of its tier."""
+        """Take its rows that lack room, and reserve of the total what exceeds the GPUs that end on its tier's row."""
         usage = self._usage[each.team.name]
         short = each.missing(usage) if self.goes_before(each) else {}
         self._reserved |= {(each.team.name, row) for row in short}
@@ -60,11 +60,11 @@ class Line:
 
 
 def left_gated(plan: Plan, pods: Iterable[Tree], jobs: Iterable[Tree] = ()) -> Iterator[str]:
-    """Who waits though there is room and nobody before him waits for it; those as old as he is may be before him."""
+    """Yield who waits although there is room and nobody older waits for it; pods of the same age may go first."""
     pods = list(pods)
     units = _units(pods)
     yield from _in_part(units)
-    line = Line(usage_of(plan, pods))
+    line = QuotaRows(usage_of(plan, pods))
     made = {_name(each["metadata"]): each["metadata"]["creationTimestamp"] for each in jobs}
     waiting = [_waiting(plan, name, unit, made) for name, unit in units.items() if all(map(is_gated, unit))]
     for _, some in groupby(sorted(waiting, key=attrgetter("turn")), attrgetter("turn")):

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from installation.beside import install_chart
 from installation.examples import example_policy
+from installation.local_webhook import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane
@@ -27,7 +27,7 @@ from .queue import left_gated
 REQUEST_SECONDS = 6
 """The API server gives a create up after this."""
 CREATE_SECONDS = 8
-"""A create that was let in is stored or has failed by then."""
+"""An admitted create is stored or has failed by then."""
 LEASE_SECONDS = 4
 SETTLE_SECONDS = 30
 """After the last fault or error: one expiry by a leader who is new, and the tries of those who wait."""
@@ -102,7 +102,7 @@ def arena(cluster: ControlPlane, folder: Path, *options: str, replicas: int = 3)
 
 
 async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
-    """All have what they can have, or have given up; the seconds from the last fault or error until then."""
+    """Wait until all have what they can have, or have given up; return the seconds since the last fault or error."""
     wanting = asyncio.create_task(crowd.want())
     await faults.run(plan.faults)
     calm = time.monotonic()
@@ -122,7 +122,7 @@ async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
 
 
 async def _settled(api: Api, plan: Plan) -> list[str]:
-    """Where the statuses differ from a quorum list of the pods once no reservation is left, and who waits in vain."""
+    """Return where statuses differ from a quorum list of pods without reservations, and who waits without end."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
         quotas = await api.items(TENANT_QUOTAS)
@@ -137,7 +137,7 @@ async def _settled(api: Api, plan: Plan) -> list[str]:
 
 
 def account(namespace: str) -> dict[str, object]:
-    """Without it a namespace takes no pods, and no controller makes it here."""
+    """Make the account without which a namespace takes no pods, because no controller makes it here."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
 
 

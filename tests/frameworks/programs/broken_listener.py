@@ -24,7 +24,7 @@ ASK_AFTER = 3
 
 
 def functions(tree):
-    """Each function with its full name."""
+    """Yield the functions with their full names."""
     found = []
 
     def walk(node, prefix):
@@ -89,7 +89,7 @@ def cancel_watchdogs():
 
 
 def trained(broken, ask):
-    """What a training printed last, and 143 or how else it ended. None: without the listener."""
+    """Return the last line of a training and its exit status, which is 143 after SIGTERM. None: no listener."""
     for name, function in STOCK.items():
         setattr(watched.Trainer, name, function)
     for each in FOLDER.iterdir():

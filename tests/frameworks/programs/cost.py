@@ -19,7 +19,7 @@ EVENTS = ("on_step_begin", "on_pre_optimizer_step", "on_optimizer_step", "on_ste
 
 
 class Trainer:
-    """What the listener sees of one."""
+    """A trainer as the listener sees it."""
 
     def __init__(self):
         self.args = TrainingArguments(output_dir="out", report_to=[], use_cpu=True, save_strategy="no")

@@ -27,7 +27,7 @@ class Numbers(Dataset):
 
 
 class Tiny(LightningModule):
-    """With dropout, so that random numbers matter."""
+    """A model with dropout, so that random numbers matter."""
 
     def __init__(self):
         super().__init__()

@@ -39,11 +39,11 @@ class Model(Refusals):
         s = s._replace(at=s.at[:i] + letter + s.at[i + 1 :])
         if letter not in SHOWN:
             return s
-        told = tuple(
+        change = tuple(
             each._replace(view=each.view._replace(news=(*each.view.news, (i, letter)))) if each.view else each
             for each in s.leaders
         )
-        return s._replace(leaders=told)
+        return s._replace(leaders=change)
 
     def fault(self, s: State, fault: str, label: str, after: State) -> Iterator[Step]:
         which = FAULTS.index(fault)
@@ -199,10 +199,10 @@ class Model(Refusals):
 
     def watch_steps(self, s: State, k: int, view: View) -> Iterator[Step]:
         for is_workload in (False, True):
-            told = next((each for each in view.news if self.items[each[0]].is_workload is is_workload), None)
-            if told:
-                label = f"leader {k + 1} sees {self.items[told[0]].name}: {told[1]}"
-                yield label, changed(s, k, view=caught_up(view, told))
+            change = next((each for each in view.news if self.items[each[0]].is_workload is is_workload), None)
+            if change:
+                label = f"leader {k + 1} sees {self.items[change[0]].name}: {change[1]}"
+                yield label, changed(s, k, view=caught_up(view, change))
 
     def lapsing(self, s: State, view: View) -> frozenset[int]:
         unseen = frozenset(e.item for e in s.ledger.entries if e.state == "R" and view.at[e.item] == "-")
@@ -249,7 +249,7 @@ class Model(Refusals):
         leaders = tuple(each._replace(plan=each.plan & self.among(s.at, "h")) for each in s.leaders)
         pairs = tuple(v if v >= 0 and s.at[i] in "ysth" and s.at[v] in "st" else -1 for i, v in enumerate(s.pairs))
         counted = value(s.ledger.entries, REAL, self.rows)
-        there = tuple(map(max, self.promised(s), counted))
+        there = tuple(map(max, self.reserved(s), counted))
         cap = tuple(max(quota, min(cap, most)) for quota, cap, most in zip(s.quota, s.cap, there, strict=True))
         return s._replace(leaders=leaders, pairs=pairs, cap=cap)
 
@@ -258,10 +258,10 @@ def listed(s: State) -> View:
     return View("".join(SHOWN.get(c, "-") for c in s.at))
 
 
-def caught_up(view: View, told: tuple[int, str]) -> View:
-    i, letter = told
+def caught_up(view: View, change: tuple[int, str]) -> View:
+    i, letter = change
     news = list(view.news)
-    news.remove(told)
+    news.remove(change)
     return View(view.at[:i] + letter + view.at[i + 1 :], tuple(news))
 
 

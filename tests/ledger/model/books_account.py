@@ -33,7 +33,7 @@ class Item(NamedTuple):
 
     @property
     def family(self) -> tuple[str, int]:
-        """Whose slots it may take over."""
+        """Return the owner whose slots it may take over."""
         return self.maker, self.gang
 
 
@@ -85,8 +85,8 @@ class Fit(NamedTuple):
         return [row for row in range(len(self.quota)) if not self._fits(before, after, tier, row)]
 
     def _fits(self, before: Entries, after: Entries, tier: int, row: int) -> bool:
-        hard, kept = self.quota[row], frozenset(e for e in after if e.state != "K" or e.tier >= tier)
-        if _on_row(kept, "UTRLK", row) <= hard:
+        hard, counting = self.quota[row], frozenset(e for e in after if e.state != "K" or e.tier >= tier)
+        if _on_row(counting, "UTRLK", row) <= hard:
             return True
         now, then = _on_row(before, WITH_LEFT, row), _on_row(after, WITH_LEFT, row)
         if not self.nothing or then > now:

@@ -1,7 +1,7 @@
 """The properties of every state: no row is overdrawn, and a quiet account equals what exists."""
 
 from tests.ledger.model.books_account import REAL, Amounts, Entries, value
-from tests.ledger.model.books_queue import Queue, without_kept
+from tests.ledger.model.books_queue import Queue, without_reserved
 from tests.ledger.model.books_state import Leader, Scenario, State, View
 
 SHOWN = {"s": "s", "h": "h", "t": "t", "e": "e"}
@@ -39,7 +39,7 @@ class Properties(Queue):
                 pairs[each.item] = victim
         return tuple(pairs)
 
-    def promised(self, s: State) -> Amounts:
+    def reserved(self, s: State) -> Amounts:
         """Count what exists, and what may by a create or an opening that is under way."""
         return self.exists(s, "sty", frozenset(i for each in s.leaders for i in each.plan if s.at[i] == "h"))
 
@@ -49,8 +49,8 @@ class Properties(Queue):
             return f"VIOLATION: overdrawn, {there} exist of {s.cap}"
         if not self.off and s.ledger.sealed and self.scenario.way != "share":
             counted = value(s.ledger.entries, REAL, self.rows)
-            if any(have < due for have, due in zip(counted, self.promised(s), strict=True)):
-                return "VIOLATION: the account holds less than was promised"
+            if any(have < due for have, due in zip(counted, self.reserved(s), strict=True)):
+                return "VIOLATION: the account counts less than was reserved"
         if not s.ledger.sealed or self.among(s.at, "y"):
             return ""
         return self.when_quiet(s)
@@ -85,7 +85,7 @@ class Properties(Queue):
         return frozenset(e.item for e in booked if self.scenario.hold or not self.has_live(entries, e.slot, e.item))
 
     def miscounted(self, s: State) -> str:
-        entries = without_kept(s.ledger.entries)
+        entries = without_reserved(s.ledger.entries)
         if any(each.state in "RL" and s.at[each.item] != "h" for each in entries):
             return "VIOLATION: a reservation outlives what it was for"
         pods = frozenset(e for e in entries if e.state != "R" and not self.items[e.item].is_workload)
@@ -94,7 +94,7 @@ class Properties(Queue):
 
     def stuck(self, s: State) -> str:
         """Tell of half a gang, and of who waits though there is room."""
-        entries = without_kept(s.ledger.entries)
+        entries = without_reserved(s.ledger.entries)
         for i in sorted(self.among(s.at, "h")):
             gang = self.items[i].gang
             if gang >= 0 and s.at[gang] != "s":

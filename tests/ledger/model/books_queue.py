@@ -12,7 +12,7 @@ class Queue(Writes):
     """Books first what adds nothing to a row, and then the others by tier and age."""
 
     def queue(self, s: State, entries: Entries, view: View) -> tuple[Entries, str]:
-        """Return the entries with what is booked and what the head reserves, and whom the booking wrongs."""
+        """Return the entries with what is booked and what the head reserves, and the pods that the booking wrongs."""
         wrong, reserved = "", set[int]()
         for unit in self.units(view, entries) if self.on("nothing") else ():
             after = self.with_unit(s, entries, unit)
@@ -25,7 +25,7 @@ class Queue(Writes):
                 wrong = wrong or self.wronged(s, view, entries, after, unit)
                 entries = after
             elif self.on("kept") and (not self.on("never") or self.could_fit(s, unit)):
-                bare = without_kept(entries)
+                bare = without_reserved(entries)
                 really = self.fit(s).short_rows(bare, self.with_unit(s, bare, unit), self.items[unit[0]].tier)
                 if really and reserved.isdisjoint(really) and (self.on("each row") or not reserved):
                     reserved.update(really)
@@ -64,7 +64,7 @@ class Queue(Writes):
 
     def short(self, s: State, entries: Entries, after: Entries, unit: Unit) -> list[int]:
         if not self.on("strict"):
-            entries, after = without_kept(entries), without_kept(after)
+            entries, after = without_reserved(entries), without_reserved(after)
         return self.fit(s).short_rows(entries, after, self.items[unit[0]].tier)
 
     def could_fit(self, s: State, unit: Unit) -> bool:
@@ -85,20 +85,20 @@ class Queue(Writes):
         wants = tuple(asks[r] if r in short else rest[r] * self.on("total") for r in range(self.rows))
         return Entry(unit[0], f"kept {unit[0]}", "K", wants, tier=self.items[unit[0]].tier)
 
-    # --- whom a booking wrongs -------------------------------------------------------------------------------------
+    # --- pods that a booking wrongs---------------------------------------------------------------------------------
     def wronged(self, s: State, view: View, before: Entries, after: Entries, unit: Unit) -> str:
         """Tell of a replacement or of one before it in the queue that a booking wrongs."""
         for first in self.units(view, before):
             if self.due(first) >= self.due(unit) or not self.could_fit(s, first):
                 continue
-            if not self.short(s, without_kept(before), without_kept(self.with_unit(s, before, first)), first):
+            if not self.short(s, without_reserved(before), without_reserved(self.with_unit(s, before, first)), first):
                 return f"VIOLATION: {self.names(*first)} is overtaken; "
             if wrong := self.passed(s, before, after, first):
                 return wrong
         return self.robbed(s, before, after)
 
     def robbed(self, s: State, before: Entries, after: Entries) -> str:
-        """Tell of a replacement for whom there is no room any more, but for those who were booked."""
+        """Report a replacement that lacks room only because of those that were booked."""
         booked = {each.item for each in after} - {each.item for each in before}
         for i, item in enumerate(self.items):
             ended, gone = item.after, item.gang >= 0 and s.at[item.gang] == "e"
@@ -117,7 +117,7 @@ class Queue(Writes):
         return ""
 
     def no_room(self, s: State, entries: Entries, i: int) -> bool:
-        entries = without_kept(entries)
+        entries = without_reserved(entries)
         fit = self.fit(s)
         return all(
             fit.short_rows(entries, after, self.items[i].tier) for after, _ in self.slots_for(s, entries, i, "R")
@@ -125,7 +125,7 @@ class Queue(Writes):
 
     def passed(self, s: State, before: Entries, after: Entries, head: Unit) -> str:
         """Tell of the first of the queue, where somebody behind it takes what it needs, or will need in the total."""
-        before, after = without_kept(before), without_kept(after)
+        before, after = without_reserved(before), without_reserved(after)
         mine, total = self.with_unit(s, before, head), self.rows - 1
         short = self.fit(s).short_rows(before, mine, self.items[head[0]].tier)
         asks, then = added(before, mine, self.rows), value(before, WITH_LEFT, self.rows)
@@ -140,5 +140,5 @@ class Queue(Writes):
         return "+".join(self.items[i].name for i in sorted(items)) or "nothing"
 
 
-def without_kept(entries: Entries) -> Entries:
+def without_reserved(entries: Entries) -> Entries:
     return frozenset(each for each in entries if each.state != "K")

@@ -17,7 +17,7 @@ class Refusals(Properties):
             return "VIOLATION: a pod of a gang that was admitted is refused; "
         if self.is_replacement(s, i):
             return "VIOLATION: the replacement of a preempted pod is refused; "
-        return "VIOLATION: refused though it fits; " if self.fits_beside_all(s, i) else ""
+        return "VIOLATION: refused though it fits; " if self.fits_with_all(s, i) else ""
 
     def is_for_nothing(self, s: State, i: int) -> bool:
         """Find a controller that makes one pod at once, and holds more than one slot by creates that were refused."""
@@ -39,7 +39,7 @@ class Refusals(Properties):
             return False
         return all(map(int.__le__, item.wants, old.wants)) and not self.has_live(entries, old.slot, old.item)
 
-    def fits_beside_all(self, s: State, i: int) -> bool:
+    def fits_with_all(self, s: State, i: int) -> bool:
         """Count all that exists, that may be stored, or that the leader has not seen end."""
         if any(each.is_workload for each in self.items):
             return False

@@ -35,7 +35,7 @@ RETRIES = {
 """The tries of a controller that makes one pod at once: made once the earlier create was refused; once its answer was
 lost, or the controller was started again; and at any time, by somebody who only names that controller."""
 
-HELD = {
+QUEUED = {
     "line": Scenario((Item("O"), Item("G", (2,)), Item("S", age=1)), (2,), {"claim": 1}, "snn", hold=True),
     "nodes": Scenario((Item("O"), Item("G", (2,)), Item("S", gated=False)), (2,), {}, "shn", hold=True),
     "tiers": Scenario((Item("O"), Item("G", (2,)), Item("S", tier=1, gated=False)), (2,), {}, "shn", hold=True),
@@ -79,7 +79,7 @@ HELD = {
     "elastic": Scenario((SMALL, w0, w1, w2._replace(after=2), Item("C", age=1)), (2,), {}, "bssnh", hold=True),
     "single": Scenario((SMALL, GROWN, w0, w1, Item("C", age=1)), (2,), {}, "sSsnh", hold=True),
 }
-SCENARIOS = BOOKED | RETRIES | HELD
+SCENARIOS = BOOKED | RETRIES | QUEUED
 SHOWN_IN = {
     "draw": "gang",
     "seal": "edits",

@@ -7,7 +7,7 @@ from tests.ledger.model.books_state import Ledger, Scenario, State, View
 
 
 class Writes:
-    """Each is one compare-and-swap."""
+    """The writes of the model, each one compare-and-swap."""
 
     def __init__(self, scenario: Scenario, without: str = "") -> None:
         self.scenario, self.items, self.off = scenario, scenario.items, without
@@ -64,9 +64,9 @@ class Writes:
             return
         for each in sorted(entries) if item.maker else ():
             if each.state in "TL" and self.hands_on(entries, each, item):
-                apart = f"after {each.item}" if self.on("apart") else each.slot
-                rest = entries - {each} | ({each._replace(slot=apart)} if each.state == "T" else set())
-                yield rest | {self.entry(i, state, apart)}, each.item if each.state == "T" else -1
+                separate = f"after {each.item}" if self.on("apart") else each.slot
+                rest = entries - {each} | ({each._replace(slot=separate)} if each.state == "T" else set())
+                yield rest | {self.entry(i, state, separate)}, each.item if each.state == "T" else -1
         if self.scenario.way in ("share", "gate") and (first := self.unsettled_try(s, entries, i)):
             yield entries | {self.entry(i, state, first.slot)}, -1
         yield entries | {self.entry(i, state)}, -1
@@ -88,15 +88,15 @@ class Writes:
     def count(self, s: State, view: View, lapsed: frozenset[int], *, timed: bool) -> Entries:
         """The entries as a leader's view has them. `timed`: the time of all that is Left is over."""
         dropped = frozenset(e.item for e in s.ledger.entries if e.state == "R" and not self.on("seen"))
-        kept = {each for old in s.ledger.entries if (each := self.counted(s, view, old, lapsed))}
-        live = [each.slot for each in kept if each.state in "UTR"]
-        kept = {each for each in kept if each.state != "L" or not (timed or each.slot in live)}
-        kept = {self.in_its_own_slot(each, live) for each in kept}
-        known = {each.item for each in kept}
+        entries_left = {each for old in s.ledger.entries if (each := self.counted(s, view, old, lapsed))}
+        live = [each.slot for each in entries_left if each.state in "UTR"]
+        entries_left = {each for each in entries_left if each.state != "L" or not (timed or each.slot in live)}
+        entries_left = {self.in_its_own_slot(each, live) for each in entries_left}
+        known = {each.item for each in entries_left}
         for i in sorted(self.among(view.at, "st") - known - dropped):
             if not self.items[i].is_workload and self.items[i].changes < 0:
-                kept.add(self.entry(i, "T" if view.at[i] == "t" else "U", wants=self.wants_of(view.at, i)))
-        return frozenset(kept)
+                entries_left.add(self.entry(i, "T" if view.at[i] == "t" else "U", wants=self.wants_of(view.at, i)))
+        return frozenset(entries_left)
 
     def in_its_own_slot(self, each: Entry, live: list[str]) -> Entry:
         """Return a preempted pod's entry to the slot of its name where its replacement came to nothing."""

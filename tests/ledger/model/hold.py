@@ -36,7 +36,7 @@ class Model(Properties):
 
     def start(self) -> State:
         at, n = self.scenario.start, len(self.pods)
-        ledger = Ledger(0, members(at, "o"), heirs=(-1,) * n)
+        ledger = Ledger(0, members(at, "o"), replacements=(-1,) * n)
         leading = Leader(View(at, (0,) * n))
         left = tuple(self.scenario.faults.get(each, 0) for each in FAULTS)
         quota = self.scenario.quota
@@ -141,12 +141,12 @@ class Model(Properties):
             for each in s.leaders
         )
         born = tuple(i for i in s.born if s.at[i] not in "xe")
-        cap = max(s.quota, min(s.cap, max(self.promised(s), self.cost(s.ledger)))) if s.cap > s.quota else s.cap
+        cap = max(s.quota, min(s.cap, max(self.must_cover(s), self.cost(s.ledger)))) if s.cap > s.quota else s.cap
         return s._replace(leaders=leaders, born=born, cap=cap)
 
 
 def changed(s: State, k: int, **fields: object) -> State:
-    """With something else of a leader."""
+    """Return the state with something else of a leader."""
     return s._replace(leaders=swap(s.leaders, k, s.leaders[k]._replace(**fields)))  # type: ignore[arg-type]
 
 

@@ -1,31 +1,31 @@
-"""What must hold in every state of the model of Hold."""
+"""Properties of every state of the model of Hold."""
 
 from tests.ledger.model.hold_state import Leader, Scenario, State, View, caught_up, charge, members, pods_gang, swap
 from tests.ledger.model.hold_writes import Writes
 
 
 class Properties(Writes):
-    """Nothing is overdrawn, and whoever fits is opened once nobody disturbs any more."""
+    """The properties: nothing is overdrawn, and every pod that fits is opened once nothing disturbs any more."""
 
     def __init__(self, scenario: Scenario, without: str = "") -> None:
         super().__init__(scenario, without)
         self.settled_before: dict[object, str] = {}
 
-    def promised(self, s: State) -> int:
-        """What is open, and what may be by a create or an opening that is under way."""
+    def must_cover(self, s: State) -> int:
+        """Return what is open, and what a create or opening under way may add."""
         under_way = frozenset(i for each in s.leaders for i, _ in each.plan)
-        return charge(self.pods, members(s.at, "oty") | under_way, s.ledger.heirs, s.ledger.gangs)
+        return charge(self.pods, members(s.at, "oty") | under_way, s.ledger.replacements, s.ledger.gangs)
 
     def wrong(self, s: State) -> str:
-        is_open = charge(self.pods, members(s.at, "ot"), s.ledger.heirs, frozenset())
+        is_open = charge(self.pods, members(s.at, "ot"), s.ledger.replacements, frozenset())
         if is_open > s.cap:
             return f"VIOLATION: overdrawn, {is_open} open and the quota {s.cap}"
-        if not self.off and self.cost(s.ledger) < self.promised(s):
-            return "VIOLATION: the ledger holds less than was promised"
+        if not self.off and self.cost(s.ledger) < self.must_cover(s):
+            return "VIOLATION: the ledger counts less than was reserved"
         return self.stuck(s, s.ledger.term) or self.stuck(s, 1 - s.ledger.term)
 
     def stuck(self, s: State, k: int) -> str:
-        """Where one leader works alone from here on, all that fits has to open. Another than the last starts afresh."""
+        """Let one leader work alone from here, and return what fits and stays gated. A new one remembers nothing."""
         at = "".join("d" if c in "nguy" else c for c in s.at)
         me = s.leaders[k]
         key = (
@@ -66,7 +66,7 @@ class Properties(Writes):
             gangs = s.ledger.gangs | ({unit} if gang else set())
             more = s.ledger._replace(reserved=(s.ledger.reserved | {i}) - s.leaders[k].skip, gangs=gangs)
             if self.cost(more) <= s.quota:
-                return f"VIOLATION: {self.pods[i].name} fits and is held for ever"
+                return f"VIOLATION: {self.pods[i].name} fits and is gated for ever"
             if self.could_fit(s, unit):
                 break
         return ""

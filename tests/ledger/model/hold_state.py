@@ -1,4 +1,4 @@
-"""What the model of Hold is about: its rules by name, pods, the ledger, leaders; and what a ledger charges."""
+"""The parts of the model of Hold: its rules by name, pods, the ledger, leaders, and the charge of a ledger."""
 
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -15,14 +15,14 @@ RULES = {
     "release": "a booking whose opening is refused is released, and its pod passed over for a while",
     "touch": "a booking is released only after the pod was written, so that openings under way conflict",
     "whole": "a gang is booked whole in one write",
-    "heirs": "the heir of a preempted pod takes its place, before the line",
-    "keep": "the place of a preempted pod is kept, after its end, for as long as its controller needs to make the heir",
-    "missed": "the place of a pod that the ledger counted and that is gone is kept too, also by who leads next",
-    "line": "the ledger says in which order workloads were first held, and keeps a place until nothing is gated there",
-    "strict": "nobody passes one before him in the line who does not fit now",
+    "heirs": "the replacement of a preempted pod takes its slot, before the queue",
+    "keep": "the slot of a preempted pod is reserved, after its end, while its controller makes the replacement",
+    "missed": "the slot of a pod that was counted and is gone is reserved too, also by the next leader",
+    "line": "the ledger has the order of first gates, and reserves a position until nothing is gated there",
+    "strict": "nobody passes one before it in the queue that does not fit now",
     "never": "who could not even fit an empty quota is passed over",
-    "drain": "the leader opens held pods whatever onExceed says by now",
-    "queue": "a pod without the gate is refused while somebody of its tier or a higher one is in the line",
+    "drain": "the leader opens gated pods whatever onExceed says by now",
+    "queue": "a pod without the gate is refused while a pod of its tier or a higher one is in the queue",
 }
 Pods = frozenset[int]
 NONE: Pods = frozenset()
@@ -44,9 +44,9 @@ class Ledger(NamedTuple):
     term: int
     counted: Pods  # open pods, as the leader saw them
     reserved: Pods = NONE  # booked and not counted
-    heirs: tuple[int, ...] = ()
-    places: Pods = NONE  # preempted pods, terminating or gone, whose place waits for an heir
-    line: tuple[tuple[str, int], ...] = ()  # workloads with gated pods, the first held first, and GPUs that wait there
+    replacements: tuple[int, ...] = ()
+    places: Pods = NONE  # preempted pods, terminating or gone, whose slot waits for a replacement
+    line: tuple[tuple[str, int], ...] = ()  # workloads with gated pods, the first gated first, and GPUs that wait there
     gangs: frozenset[str] = frozenset()
 
 
@@ -64,7 +64,7 @@ class Leader(NamedTuple):
 
 
 class State(NamedTuple):
-    at: str  # n not made yet; under way: g gated, u without gate, y let in; h held, o open, t preempted and
+    at: str  # n not made yet; under way: g gated, u without gate, y admitted; h gated, o open, t preempted and
     # terminating, x gone after that, e ended, d dead (never stored)
     rv: tuple[int, ...]
     born: tuple[int, ...]  # the order in which pods were stored
@@ -104,13 +104,13 @@ def caught_up(view: View, events: int) -> View:
 
 
 @lru_cache(maxsize=1 << 18)
-def charge(pods: tuple[Pod, ...], live: Pods, heirs: tuple[int, ...], gangs: frozenset[str]) -> int:
-    """A victim and its heirs count the larger of both, a booked gang what it declares or what its pods hold if more."""
+def charge(pods: tuple[Pod, ...], live: Pods, replacements: tuple[int, ...], gangs: frozenset[str]) -> int:
+    """Count the larger of a victim and its replacements, and of what a booked gang declares and its pods use."""
     places, drawn = dict.fromkeys(live, 1), dict.fromkeys(gangs, 0)
-    for heir in [i for i in live if heirs[i] in live]:
-        del places[heir]
-    for victim in {heirs[i] for i in live} & live:
-        places[victim] = max(1, sum(heirs[i] == victim for i in live))
+    for replacement in [i for i in live if replacements[i] in live]:
+        del places[replacement]
+    for victim in {replacements[i] for i in live} & live:
+        places[victim] = max(1, sum(replacements[i] == victim for i in live))
     for i, gpus in places.items():
         if pods[i].unit in gangs:
             drawn[pods[i].unit] += gpus
@@ -132,13 +132,12 @@ class Rules:
         return rule != self.off
 
     def cost(self, ledger: Ledger) -> int:
-        return charge(self.pods, ledger.counted | ledger.reserved | ledger.places, ledger.heirs, ledger.gangs)
+        return charge(self.pods, ledger.counted | ledger.reserved | ledger.places, ledger.replacements, ledger.gangs)
 
     def of(self, unit: str, among: Pods) -> list[int]:
         return [i for i in sorted(among) if self.pods[i].unit == unit]
 
     def is_due(self, s: State, i: int) -> bool:
-        """Whether its controller is about to make it in the place of another."""
         return self.pods[i].after >= 0 and s.at[self.pods[i].after] in "txe" and s.at[i] in "ngu"
 
     def could_fit(self, s: State, unit: str) -> bool:

@@ -6,28 +6,28 @@ Step = tuple[str, State]
 
 
 class Writes(Rules):
-    """Each is one compare-and-swap."""
+    """The writes of the model, each one compare-and-swap."""
 
     def put(self, s: State, i: int, letter: str, touched: int = 0) -> State:
         rv = swap(s.rv, i, s.rv[i] + touched)
         s = s._replace(at=s.at[:i] + letter + s.at[i + 1 :], rv=rv)
         if letter not in "hotxe":
             return s
-        told = tuple(
+        shown = tuple(
             each._replace(view=each.view._replace(news=(*each.view.news, (i, letter, rv[i])))) if each.view else each
             for each in s.leaders
         )
         born = s.born if i in s.born else (*s.born, i)
-        return s._replace(leaders=told, born=born)
+        return s._replace(leaders=shown, born=born)
 
     def review(self, s: State, i: int) -> Step:
         """A replica judges a pod without the gate."""
         name, ledger = self.pods[i].name, s.ledger
         if s.hold and not self.on("gate"):
-            return f"{name} is let in unbooked, for its row holds", self.put(s, i, "y")
-        heir = self.inherit(ledger, i)
-        if heir:
-            return f"{name} is booked as an heir", self.put(s._replace(ledger=heir), i, "y")
+            return f"{name} is admitted unbooked, because its row queues", self.put(s, i, "y")
+        successor = self.inherit(ledger, i)
+        if successor:
+            return f"{name} is booked as a replacement", self.put(s._replace(ledger=successor), i, "y")
         unit = self.pods[i].unit
         gangs = ledger.gangs | ({unit} if pods_gang(self.pods, unit) and self.on("whole") else set())
         new = ledger._replace(reserved=ledger.reserved | {i}, gangs=gangs)
@@ -40,30 +40,34 @@ class Writes(Rules):
 
     # --- a leader's write ------------------------------------------------------------------------------------------
     def inherit(self, ledger: Ledger, i: int) -> Ledger | None:
-        """It takes the place of a preempted pod of its controller, which needs no room."""
+        """Take the slot of a preempted pod of the same controller, which needs no room."""
         for victim in self.of(self.pods[i].unit, ledger.places) if self.on("heirs") else ():
-            heirs = swap(ledger.heirs, i, victim if victim in ledger.counted else -1)
-            return ledger._replace(reserved=ledger.reserved | {i}, heirs=heirs, places=ledger.places - {victim})
+            replacements = swap(ledger.replacements, i, victim if victim in ledger.counted else -1)
+            return ledger._replace(
+                reserved=ledger.reserved | {i}, replacements=replacements, places=ledger.places - {victim}
+            )
         return None
 
     def count(self, s: State, me: Leader, view: View, lapsed: Pods) -> Ledger:
         """The ledger as the view has it: what is open, and the bookings and places that are still good."""
-        old, held = s.ledger, members(view.at, "h")
+        old, queued = s.ledger, members(view.at, "h")
         counted, over = members(view.at, "ot"), members(view.at, "xe") | lapsed
-        reserved = old.reserved - counted - over - (NONE if self.on("seen") else held)
+        reserved = old.reserved - counted - over - (NONE if self.on("seen") else queued)
         reserved -= me.skip if self.on("release") else NONE
         live = counted | reserved
-        heirs = tuple(v if i in live and v in counted else -1 for i, v in enumerate(old.heirs))
+        replacements = tuple(v if i in live and v in counted else -1 for i, v in enumerate(old.replacements))
         awaited = {
             each.after
             for i, each in enumerate(self.pods)
             if self.is_due(s, i) or (s.at[i] == "h" and i not in reserved)
         }
         missed = old.counted & members(view.at, "e") if self.on("missed") else NONE
-        kept = (old.places | missed | members(view.at, "x")) & awaited if self.on("keep") else NONE
-        places = (members(view.at, "t") | kept) - set(heirs) if self.on("heirs") else NONE
+        reserved_slots = (old.places | missed | members(view.at, "x")) & awaited if self.on("keep") else NONE
+        places = (members(view.at, "t") | reserved_slots) - set(replacements) if self.on("heirs") else NONE
         alive = frozenset(each.unit for i, each in enumerate(self.pods) if s.at[i] not in "xed")
-        return old._replace(counted=counted, reserved=reserved, heirs=heirs, places=places, gangs=old.gangs & alive)
+        return old._replace(
+            counted=counted, reserved=reserved, replacements=replacements, places=places, gangs=old.gangs & alive
+        )
 
     def book(self, s: State, ledger: Ledger, waiting: list[int]) -> tuple[Ledger, list[int]]:
         """First what needs no room, then the line; and who has taken room from it."""
@@ -87,14 +91,14 @@ class Writes(Rules):
 
     def lined(self, s: State, ledger: Ledger, view: View, waiting: list[int]) -> tuple[tuple[str, int], ...]:
         gated = [self.pods[i].unit for i in s.born if view.at[i] == "h"]
-        kept = (
+        reserved_slots = (
             [each for each, _ in s.ledger.line if each in gated or self.is_queued(s, each)] if self.on("line") else []
         )
         waits = [self.pods[i].unit for i in waiting if i not in ledger.reserved]
-        return tuple((each, waits.count(each)) for each in dict.fromkeys((*kept, *gated)))
+        return tuple((each, waits.count(each)) for each in dict.fromkeys((*reserved_slots, *gated)))
 
     def is_queued(self, s: State, unit: str) -> bool:
-        """Whether a pod of it is gated, or will be soon in the place of one that was deleted."""
+        """Return whether a pod of the unit is gated, or soon will be as the replacement of a deleted one."""
         return any(each.unit == unit and (s.at[i] == "h" or self.is_due(s, i)) for i, each in enumerate(self.pods))
 
     def write(self, s: State, k: int, lapsed: Pods = NONE) -> Step:
@@ -128,15 +132,17 @@ class Writes(Rules):
         return self.robbed(s, ledger, view, booked) if booked else ""
 
     def robbed(self, s: State, ledger: Ledger, view: View, booked: list[int]) -> str:
-        """Tells of an heir for whom no room is left, but for those who were booked."""
-        for heir, pod in enumerate(self.pods):
-            waits = self.is_due(s, heir) or (s.at[heir] == "h" and heir not in ledger.reserved)
+        """Report a replacement that lacks room only because of those that were booked."""
+        for successor, pod in enumerate(self.pods):
+            waits = self.is_due(s, successor) or (s.at[successor] == "h" and successor not in ledger.reserved)
             if not waits or pod.after not in s.ledger.places | s.ledger.counted | members(view.at, "tx"):
                 continue
-            heirs = swap(ledger.heirs, heir, pod.after)
-            more = ledger._replace(reserved=ledger.reserved | {heir}, heirs=heirs, places=ledger.places - {pod.after})
+            replacements = swap(ledger.replacements, successor, pod.after)
+            more = ledger._replace(
+                reserved=ledger.reserved | {successor}, replacements=replacements, places=ledger.places - {pod.after}
+            )
             if self.cost(more) > s.quota >= self.cost(more._replace(reserved=more.reserved - set(booked))):
-                return f"VIOLATION of order: the line takes the place of {pod.name}, an heir; "
+                return f"VIOLATION of order: the queue takes the slot of {pod.name}, a replacement; "
         return ""
 
     def rank(self, s: State, i: int) -> tuple[int, int]:
@@ -144,5 +150,5 @@ class Writes(Rules):
 
     def show(self, ledger: Ledger) -> str:
         parts = {"open": ledger.counted, "booked": ledger.reserved, "places": ledger.places}
-        told = {part: "+".join(self.pods[i].name for i in sorted(pods)) for part, pods in parts.items()}
-        return ", ".join(f"{part} {names or 'nothing'}" for part, names in told.items() if names or part != "places")
+        shown = {part: "+".join(self.pods[i].name for i in sorted(pods)) for part, pods in parts.items()}
+        return ", ".join(f"{part} {names or 'nothing'}" for part, names in shown.items() if names or part != "places")

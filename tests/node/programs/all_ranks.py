@@ -1,4 +1,4 @@
-"""What NCCL or gloo do for a real run, in one byte over TCP: rank 0 hears all ranks and tells them the answer."""
+"""The all-reduce of NCCL or gloo in one byte over TCP: rank 0 hears all ranks and sends them the answer."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Serves, and tells whom: the path of each request."""
+"""Serves, and writes the path of each request."""
 
 import socket
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,6 +1,6 @@
 """Trains and saves each second, until the hook asks: that is when a step begins that takes too long to save in time.
 
-Its arguments: whom it tells of its saves (its listener, or the file `progress`; else nobody), and how often that is
+Its arguments: the receiver of its reports (its listener, or the file `progress`; else nobody), and how often that is
 reported. /data/record has all that it did.
 """
 
@@ -24,15 +24,15 @@ def killed(*_):
     os._exit(143)
 
 
-_, whom, every = sys.argv
-if whom == "listen":
+_, receiver, every = sys.argv
+if receiver == "listen":
     import gpu_tiers_listen
 
     gpu_tiers_listen.REPORT_SECONDS = float(every)
     listener = gpu_tiers_listen.Listener(gpu_tiers_listen.next_call())
     assert listener.meets()
     assert listener.begin("/data")
-elif whom == "file":
+elif receiver == "file":
     import gpu_tiers_report
     from gpu_tiers_checkpoint import listen, step_saved
 
@@ -45,8 +45,8 @@ while True:
     if not REQUEST.exists():
         step += 1
         note("saved")
-        if whom == "listen":  # as the listener's part for a framework does
+        if receiver == "listen":  # as the listener's part for a framework does
             listener.after_step(step, 0)
             listener.saved(step)
-        elif whom == "file":
+        elif receiver == "file":
             step_saved(step)

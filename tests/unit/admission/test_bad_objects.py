@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.builders import Built, Tree, a_deployment, a_job, a_pod, a_podgroup, a_policy, a_pytorchjob
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission.review import decode
 
-SENT: Tree = World().sent(a_pod().asking())
+SENT: Tree = FakeApi().sent(a_pod().asking())
 
 
 def with_containers(containers: object) -> Tree:
@@ -74,7 +74,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("obj", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
 async def test_pods_that_are_none_are_left_alone_and_refused(obj: Any, sentence: str) -> None:
-    world = World()
+    world = FakeApi()
     mutated, validated = await world.mutate(obj), await world.validate(obj)
     assert mutated.allowed
     assert mutated.patch == []
@@ -85,7 +85,7 @@ async def test_pods_that_are_none_are_left_alone_and_refused(obj: Any, sentence:
 
 @pytest.mark.parametrize(("obj", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
 async def test_in_audit_they_are_recorded(obj: Any, sentence: str) -> None:
-    world = World(policy=a_policy(mode="Audit"))
+    world = FakeApi(policy=a_policy(mode="Audit"))
     answer = await world.validate(obj)
     assert answer.allowed
     assert answer.audit["would-refuse"].startswith(sentence)
@@ -104,8 +104,8 @@ RAW = {
 @pytest.mark.parametrize("obj", RAW.values(), ids=RAW)
 async def test_objects_that_json_itself_can_not_say(obj: bytes) -> None:
     """They pass the envelope, where an object stays bytes; nobody must fall over them later."""
-    world = World()
-    body = World().body("OBJECT").replace(b'"OBJECT"', obj)
+    world = FakeApi()
+    body = FakeApi().body("OBJECT").replace(b'"OBJECT"', obj)
     for webhook, allowed in ((world.webhooks.mutate, True), (world.webhooks.validate, False)):
         response = json.loads(await webhook(decode(body)))["response"]
         assert response["allowed"] is allowed
@@ -143,7 +143,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize(("spec", "sentence"), WORKLOADS.values(), ids=WORKLOADS)
 async def test_workloads_that_are_none(spec: Tree, sentence: str) -> None:
-    answer = await World().validate({**a_deployment().json(), "spec": spec})
+    answer = await FakeApi().validate({**a_deployment().json(), "spec": spec})
     assert not answer.allowed
     assert answer.sentence.startswith(sentence)
     assert len(answer.sentence) < 200
@@ -152,41 +152,41 @@ async def test_workloads_that_are_none(spec: Tree, sentence: str) -> None:
 @pytest.mark.parametrize("obj", [None, [], "x", 7])
 @pytest.mark.parametrize("kind", [a_deployment(), a_pytorchjob(), a_podgroup()], ids=lambda each: each.tree["kind"])
 async def test_workloads_and_groups_of_no_shape(kind: Built, obj: object) -> None:
-    world = World()
+    world = FakeApi()
     answer = await world.validate(kind, object=obj)
     assert not answer.allowed
     assert answer.sentence.startswith("object: ")
 
 
 async def test_a_pod_whose_containers_are_null_asks_for_nothing() -> None:
-    assert (await World().validate(with_containers(None))).allowed
+    assert (await FakeApi().validate(with_containers(None))).allowed
 
 
 async def test_gpus_of_an_init_container_beside_no_container_are_seen() -> None:
     pod = a_pod().having("spec.containers", None).with_init("4")
-    assert not (await World().validate(World().stored(pod))).allowed
+    assert not (await FakeApi().validate(FakeApi().stored(pod))).allowed
 
 
 async def test_a_refusal_holds_nothing_that_a_terminal_obeys() -> None:
-    answer = await World().create(a_pod().asking().of_tier("\x1b[2Jgone\x07\n"))
+    answer = await FakeApi().create(a_pod().asking().of_tier("\x1b[2Jgone\x07\n"))
     assert answer.sentence.isprintable()
 
 
 async def test_an_update_without_an_old_object() -> None:
-    world = World()
+    world = FakeApi()
     answer = await world.validate(a_pod().asking(), operation="UPDATE")
     assert answer.sentence == "object: expected a map, got null"
 
 
 @pytest.mark.parametrize("claims", [[{}], [{"name": "x"}], [{"resourceClaimName": ""}]])
 async def test_claims_that_name_nothing(claims: list[Tree]) -> None:
-    answer = await World().validate(a_pod().running().having("spec.resourceClaims", claims))
+    answer = await FakeApi().validate(a_pod().running().having("spec.resourceClaims", claims))
     assert "names no claim; write resourceClaimTemplateName or resourceClaimName" in answer.sentence
 
 
 @pytest.mark.parametrize("name", ["", "y" * 9000])
 async def test_groups_that_name_nothing_or_too_much(name: str) -> None:
-    answer = await World().validate(a_pod().asking().in_group(name))
+    answer = await FakeApi().validate(a_pod().asking().in_group(name))
     assert not answer.allowed
     assert len(answer.sentence) < 200
 
@@ -195,10 +195,10 @@ async def test_groups_that_name_nothing_or_too_much(name: str) -> None:
 async def test_images_that_name_nothing_tell_nothing(image: str) -> None:
     """The API server refuses none of them; the kubelet does."""
     pod, owner = a_pod().asking(image=image), a_pytorchjob()
-    unknown = await World().create(pod)
-    assert unknown.audit["tier"] == (await World().validate(a_deployment(pod))).audit["tier"] == "gpu-interactive"
+    unknown = await FakeApi().create(pod)
+    assert unknown.audit["tier"] == (await FakeApi().validate(a_deployment(pod))).audit["tier"] == "gpu-interactive"
     assert unknown.warnings[0].startswith("[type-unknown] ")
-    assert (await World(owner).create(pod.owned_by(owner))).audit["tier"] == "gpu-training"
+    assert (await FakeApi(owner).create(pod.owned_by(owner))).audit["tier"] == "gpu-training"
 
 
 LONG_COMMANDS = {
@@ -213,7 +213,11 @@ LONG_COMMANDS = {
 @pytest.mark.parametrize("command", LONG_COMMANDS.values(), ids=LONG_COMMANDS)
 async def test_a_command_of_100_kb_is_answered_at_once_and_not_repeated(command: list[str]) -> None:
     pod, begun = a_pod().asking(command=command), process_time()
-    answers = [await World().create(pod), await World().validate(a_job(pod)), await World().validate(a_pytorchjob(pod))]
+    answers = [
+        await FakeApi().create(pod),
+        await FakeApi().validate(a_job(pod)),
+        await FakeApi().validate(a_pytorchjob(pod)),
+    ]
     assert process_time() - begun < 5
     for answer in answers:
         assert answer.allowed

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from tests.builders import Tree, a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission.review import BadReview, decode
 
 MEBIBYTE = 1024 * 1024
 DEEP = MEBIBYTE  # opening and closing brackets: two megabytes
-GOOD: dict[str, Any] = json.loads(World().body(a_pod().asking()))
+GOOD: dict[str, Any] = json.loads(FakeApi().body(a_pod().asking()))
 
 
 def changed(**request: object) -> bytes:
@@ -22,9 +22,9 @@ BAD_REVIEWS = {
     "empty": (b"", "not an AdmissionReview: Input data was truncated"),
     "not JSON": (b"hello", "not an AdmissionReview: JSON is malformed"),
     "not UTF-8": (b'{"kind": "\xff"}', "not an AdmissionReview: "),
-    "half": (World().body(a_pod().asking())[:900], "not an AdmissionReview: Input data was truncated"),
+    "half": (FakeApi().body(a_pod().asking())[:900], "not an AdmissionReview: Input data was truncated"),
     "two in one": (
-        World().body(a_pod().asking()) * 2,
+        FakeApi().body(a_pod().asking()) * 2,
         "not an AdmissionReview: JSON is malformed: trailing characters",
     ),
     "null": (b"null", "not an AdmissionReview: Expected `object`, got `null`"),
@@ -85,7 +85,7 @@ NOT_REVIEWED = {
 
 @pytest.mark.parametrize("changes", NOT_REVIEWED.values(), ids=NOT_REVIEWED)
 async def test_reviews_that_no_rule_of_ours_sends(changes: Tree) -> None:
-    world = World()
+    world = FakeApi()
     for webhook in (world.webhooks.mutate, world.webhooks.validate):
         with pytest.raises(BadReview) as caught:
             await webhook(decode(changed(**changes)))

@@ -18,7 +18,7 @@ from tests.builders import (
 )
 from tests.builders.built import Built
 from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.cluster.offline import Files
 from webhook.ledger.protocol import Booking
 from webhook.objects.pods import Metadata
@@ -35,14 +35,14 @@ def by_name(gpus: int = 1, tier: str = "gpu-training") -> PodBuilder:
     return a_pod().asking(gpus).of_tier(tier)
 
 
-async def hooked(pod: PodBuilder, world: World) -> list[str]:
+async def hooked(pod: PodBuilder, world: FakeApi) -> list[str]:
     """The names of the containers that got the hook."""
     spec = (await world.create(pod)).sent["spec"]
     return [each["name"] for each in spec["containers"] if (each.get("lifecycle") or {}).get("preStop")]
 
 
 async def test_a_training_container_with_a_claim_gets_the_hook() -> None:
-    world = World(JOB, a_claim_template())
+    world = FakeApi(JOB, a_claim_template())
     by_a_claim = (await world.mutate(a_claiming_pod().owned_by(JOB))).patched["spec"]
     named = (await world.mutate(a_pod().asking().owned_by(JOB))).patched["spec"]
     hooks = [spec["containers"][0]["lifecycle"] for spec in (by_a_claim, named)]
@@ -52,11 +52,11 @@ async def test_a_training_container_with_a_claim_gets_the_hook() -> None:
 
 async def test_only_the_container_that_names_the_claim_gets_it() -> None:
     pod = a_claiming_pod(name="train").running("tail", "-f", "log", name="log").owned_by(JOB)
-    assert await hooked(pod, World(JOB, a_claim_template())) == ["train"]
+    assert await hooked(pod, FakeApi(JOB, a_claim_template())) == ["train"]
 
 
 async def test_a_claim_that_no_container_names_gives_nobody_a_gpu() -> None:
-    answer = await World(a_claim_template()).create(a_claiming_pod(resources={}).annotated({HOOK: "file"}))
+    answer = await FakeApi(a_claim_template()).create(a_claiming_pod(resources={}).annotated({HOOK: "file"}))
     assert "[hook-ignored] no file hook: no app container names the pod's GPU claim under resources.claims" in (
         answer.warnings
     )
@@ -70,7 +70,7 @@ async def test_only_the_request_that_brings_gpus_counts() -> None:
     template = a_claim_template().json()
     template["spec"]["spec"]["devices"]["requests"] = requests
     pod = a_claiming_pod(name="train", resources=uses("any")).having("spec.containers", [a_card_s_user()]).owned_by(JOB)
-    assert await hooked(pod, World(JOB, NICS, type(a_claim_template())(template))) == ["train"]
+    assert await hooked(pod, FakeApi(JOB, NICS, type(a_claim_template())(template))) == ["train"]
 
 
 HOOK = "gpu-tiers.dev/checkpoint"
@@ -85,26 +85,26 @@ def a_card_s_user() -> Tree:
 
 
 async def test_pods_that_share_a_claim_are_charged_for_it_once() -> None:
-    world = World(ALPHA, a_claim(count=4))
+    world = FakeApi(ALPHA, a_claim(count=4))
     assert [(await world.create(sharing())).allowed for _ in range(3)] == [True] * 3
     assert (await world.create(by_name())).sentence.startswith("exceeded quota: tenant alpha: gpu-training is at 4")
 
 
 async def test_each_pod_of_a_template_has_a_claim_of_its_own() -> None:
-    world = World(ALPHA, a_claim_template(count=2))
+    world = FakeApi(ALPHA, a_claim_template(count=2))
     pod = a_claiming_pod().of_tier("gpu-training")
     assert [(await world.create(pod)).allowed for _ in range(3)] == [True, True, False]
 
 
 async def test_what_a_pod_holds_beside_a_shared_claim_is_its_own() -> None:
-    world = World(ALPHA, a_claim(count=2))
+    world = FakeApi(ALPHA, a_claim(count=2))
     pod = sharing().asking(1, name="own")
     assert [(await world.create(pod)).allowed for _ in range(3)] == [True, True, False]
 
 
 async def test_a_claim_counts_in_each_tier_in_which_a_pod_holds_it() -> None:
     """The total counts it once: it is the same four GPUs."""
-    world = World(ALPHA, a_claim(count=4))
+    world = FakeApi(ALPHA, a_claim(count=4))
     for tier in ("gpu-batch", "gpu-training"):
         assert (await world.create(sharing(tier))).allowed
     assert "gpu-training is at 4 of 4 GPUs" in (await world.create(by_name())).sentence
@@ -113,7 +113,7 @@ async def test_a_claim_counts_in_each_tier_in_which_a_pod_holds_it() -> None:
 
 
 async def test_a_claim_is_free_when_its_last_pod_is_gone() -> None:
-    world = World(ALPHA, a_claim(count=4))
+    world = FakeApi(ALPHA, a_claim(count=4))
     uids = [world.stored((await world.mutate(sharing())).patched) for _ in range(2)]
     for pod in uids:
         assert (await world.validate(pod)).allowed
@@ -123,7 +123,7 @@ async def test_a_claim_is_free_when_its_last_pod_is_gone() -> None:
 
 
 async def test_a_claim_whose_pods_never_came_lapses() -> None:
-    world = World(ALPHA, a_claim(count=4))
+    world = FakeApi(ALPHA, a_claim(count=4))
     await world.create(sharing())
     world.now += RESERVATION_SECONDS / 2
     await world.create(sharing())
@@ -135,12 +135,12 @@ async def test_a_claim_whose_pods_never_came_lapses() -> None:
 
 async def test_a_pod_that_names_a_claim_twice_holds_it_once() -> None:
     pod = sharing().having("spec.resourceClaims", [{"name": "again", "resourceClaimName": "gpus"}])
-    assert (await World(ALPHA, a_claim(count=4)).create(pod)).allowed
+    assert (await FakeApi(ALPHA, a_claim(count=4)).create(pod)).allowed
 
 
-async def test_a_pod_is_not_demoted_for_a_claim_that_is_held_already() -> None:
+async def test_a_pod_is_not_demoted_for_a_claim_that_is_in_use_already() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("4", tier="gpu-training")
-    world = World(tenant, a_claim(count=4), JOB)
+    world = FakeApi(tenant, a_claim(count=4), JOB)
     first, second = [await world.create(a_claiming_pod(claim="gpus").owned_by(JOB)) for _ in range(2)]
     assert first.sent["spec"]["priorityClassName"] == second.sent["spec"]["priorityClassName"] == "gpu-training"
     third = await world.create(a_pod().asking().owned_by(JOB))
@@ -150,14 +150,14 @@ async def test_a_pod_is_not_demoted_for_a_claim_that_is_held_already() -> None:
 async def test_claims_of_one_name_in_two_namespaces_are_two() -> None:
     tenant = a_tenant(namespaceSelector={}).allowing("4")
     claims = [a_claim(count=3).having("metadata.namespace", namespace) for namespace in ("team-alpha", "team-beta")]
-    world = World(tenant, *claims)
+    world = FakeApi(tenant, *claims)
     assert (await world.create(sharing())).allowed
     answer = await world.create(sharing().having("metadata.namespace", "team-beta"))
     assert "the total is at 3 of 4 GPUs; this pod asks for 3." in answer.sentence
 
 
-async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> None:
-    world = World(ALPHA, a_claim(count=2))
+async def test_a_pod_is_admitted_with_what_its_claims_ask_for_and_keeps_that() -> None:
+    world = FakeApi(ALPHA, a_claim(count=2))
     pod = sharing().annotated({CLAIMED: "gpu=9"})
     made = world.stored((await world.mutate(pod)).patched)
     assert made["metadata"]["annotations"][CLAIMED] == "gpu=2"
@@ -168,15 +168,15 @@ async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> 
         assert "but it was gpu=2" in (await world.update(made, changed)).sentence
 
 
-async def test_a_claim_that_is_made_anew_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, book = World(ALPHA, a_claim(count=1)), CountedLedger.book
+async def test_a_claim_that_is_made_again_while_the_booking_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, book = FakeApi(ALPHA, a_claim(count=1)), CountedLedger.book
 
-    async def made_anew(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
+    async def made_again(ledger: CountedLedger, booking: Booking, **options: bool) -> object:
         answer = await book(ledger, booking, **options)
-        monkeypatch.setattr(Files, "devices", World(a_claim(count=4)).cluster.lookups.devices)
+        monkeypatch.setattr(Files, "devices", FakeApi(a_claim(count=4)).cluster.lookups.devices)
         return answer
 
-    monkeypatch.setattr(CountedLedger, "book", made_anew)
+    monkeypatch.setattr(CountedLedger, "book", made_again)
     assert f"metadata.annotations[{CLAIMED}] is gpu=1, not gpu=4" in (await world.create(sharing())).sentence
 
 
@@ -196,7 +196,7 @@ async def test_whose_pods_wait_for_a_claim_with_a_generated_name(
         return ()
 
     monkeypatch.setattr(Files, "claimants", claimants)
-    world, claim = World(ALPHA), a_claim(count=1).json()
+    world, claim = FakeApi(ALPHA), a_claim(count=1).json()
     claim["metadata"] = {"namespace": "team-alpha", "generateName": "gpus-"}
     made = world.stored(claim)
     assert (await world.validate(made, name="", userInfo={"username": author, "groups": []})).allowed
@@ -206,8 +206,10 @@ async def test_whose_pods_wait_for_a_claim_with_a_generated_name(
 async def test_a_pod_whose_claims_count_nothing_says_nothing_of_them() -> None:
     other = a_claim(deviceClassName="nic.example.com")
     forged = a_claiming_pod(claim="gpus").annotated({CLAIMED: "gpu=9"})
-    assert f"metadata.annotations[{CLAIMED}] is gpu=9, not absent" in (await World(NICS, other).create(forged)).sentence
-    assert (await World(NICS, other).create(a_claiming_pod(claim="gpus"))).allowed
+    assert (
+        f"metadata.annotations[{CLAIMED}] is gpu=9, not absent" in (await FakeApi(NICS, other).create(forged)).sentence
+    )
+    assert (await FakeApi(NICS, other).create(a_claiming_pod(claim="gpus"))).allowed
 
 
 CLAIMED = "gpu-tiers.dev/claimed"
@@ -223,7 +225,7 @@ def a_group_with(**source: str) -> Built:
 @pytest.mark.parametrize("source", [{"resourceClaimTemplateName": "gpus"}, {"resourceClaimName": "gpus"}], ids=str)
 async def test_gpus_of_a_claim_that_a_podgroup_has_for_its_pods_are_refused(source: dict[str, str]) -> None:
     """The claim may be of a template that had eight when the group was made, and it outlives the pod."""
-    world = World(ALPHA, a_group_with(**source), a_claim_template(), a_claim())
+    world = FakeApi(ALPHA, a_group_with(**source), a_claim_template(), a_claim())
     pod = a_claiming_pod(claim=source.get("resourceClaimName")).in_group("gang")
     answer = await world.validate(world.stored(pod))
     assert answer.sentence == (
@@ -236,25 +238,25 @@ async def test_gpus_of_a_claim_that_a_podgroup_has_for_its_pods_are_refused(sour
     "group", [GROUP, a_group_with(resourceClaimTemplateName="other"), a_group_with(resourceClaimName="gpus")], ids=str
 )
 async def test_a_pod_of_a_group_has_claims_of_its_own_unless_the_entries_are_equal(group: Built) -> None:
-    assert (await World(ALPHA, group, a_claim_template()).create(a_claiming_pod().in_group("gang"))).allowed
+    assert (await FakeApi(ALPHA, group, a_claim_template()).create(a_claiming_pod().in_group("gang"))).allowed
 
 
 async def test_a_claim_of_a_group_without_gpus_or_without_a_quota_of_ours_is_none_of_our_business() -> None:
     group = a_group_with(resourceClaimTemplateName="gpus")
-    nics = World(NICS, ALPHA, group, a_claim_template(deviceClassName="nic.example.com"))
+    nics = FakeApi(NICS, ALPHA, group, a_claim_template(deviceClassName="nic.example.com"))
     assert (await nics.create(a_claiming_pod().in_group("gang"))).allowed
-    elsewhere = World(a_tenant(quotaAuthority="Kueue"), group, a_claim_template())
+    elsewhere = FakeApi(a_tenant(quotaAuthority="Kueue"), group, a_claim_template())
     assert (await elsewhere.create(a_claiming_pod().in_group("gang"))).allowed
 
 
 async def test_no_podgroup_gets_a_claim_with_gpus() -> None:
-    """Its template may be swapped, and it, or the group, made anew, once a pod was let in."""
+    """Its template may be swapped, and it, or the group, made again, once a pod was admitted."""
     owner = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "gang", "uid": "g"}
     claim = a_claim(count=8).having("metadata.ownerReferences", [{**owner, "controller": True}])
-    answer = await World(ALPHA).validate(claim)
+    answer = await FakeApi(ALPHA).validate(claim)
     assert answer.sentence == (
         "metadata.ownerReferences: PodGroup gang would keep 8 GPUs that no pod is charged for; give each pod a claim "
         "of its own, by a name that the group's spec.resourceClaims does not have"
     )
-    assert (await World(ALPHA).validate(a_claim(count=8).having("metadata.ownerReferences", [owner]))).allowed
-    assert (await World().validate(claim)).allowed
+    assert (await FakeApi(ALPHA).validate(a_claim(count=8).having("metadata.ownerReferences", [owner]))).allowed
+    assert (await FakeApi().validate(claim)).allowed

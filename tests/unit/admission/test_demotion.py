@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.builders import a_deployment, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from webhook.ledger.accounts import HandOver
 from webhook.ledger.protocol import Booking, Holding
 from webhook.policy.quota.charges import Charge
@@ -17,15 +17,15 @@ UID, OUTERMOST = (each.json()["metadata"]["uid"] for each in (OWNER, DEPLOYMENT)
 TENANT = a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("8")
 
 
-def a_world(mode: str = "Enforce") -> World:
-    return World(TENANT, DEPLOYMENT, OWNER, policy=a_policy(mode=mode))
+def a_world(mode: str = "Enforce") -> FakeApi:
+    return FakeApi(TENANT, DEPLOYMENT, OWNER, policy=a_policy(mode=mode))
 
 
 def next_pod(name: str = "next") -> PodBuilder:
     return a_pod(name).asking(1).of_tier("gpu-training").labelled({"app": "serve"}).owned_by(OWNER)
 
 
-def there(world: World, name: str, *, preempted: bool = False) -> None:
+def there(world: FakeApi, name: str, *, preempted: bool = False) -> None:
     """A training pod of the ReplicaSet that exists."""
     charge = Charge(Decimal(1), "gpu-training")
     world.ledger.observe(name, Holding("team-alpha", charge, 30.0, UID, preempted=preempted, name=name))
@@ -35,7 +35,7 @@ def tier(answer: Answer) -> str:
     return str(answer.patched["spec"]["priorityClassName"])
 
 
-def ends(world: World, found: list[dict[str, str]]) -> None:
+def ends(world: FakeApi, found: list[dict[str, str]]) -> None:
     """Let a pod of the Deployment be ending; `found` gets the labels by which it was looked for."""
 
     async def is_any_ending(_: str, labels: dict[str, str]) -> bool:
@@ -98,7 +98,7 @@ async def test_while_nobody_leads_a_controllers_pod_is_refused_and_not_demoted_f
 async def test_a_pod_that_another_refused_keeps_its_tier_at_the_next_try() -> None:
     """The first try has reserved the last GPUs, and the second one shares its slot."""
     one = OWNER.having("spec.replicas", 1).having("spec.selector", {"matchLabels": {"app": "serve"}})
-    world = World(TENANT, DEPLOYMENT, one)
+    world = FakeApi(TENANT, DEPLOYMENT, one)
     by_controller = {"userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller"}}
     for name in ("first", "second", "third"):
         pod = a_pod(name).asking(2).of_tier("gpu-training").labelled({"app": "serve"}).owned_by(one)
@@ -110,7 +110,7 @@ async def test_a_pod_that_another_refused_keeps_its_tier_at_the_next_try() -> No
 async def test_all_tries_of_a_name_share_its_slot() -> None:
     """Also after a try of another name, when as many are unseen as a StatefulSet makes at once."""
     owner = a_workload("apps/v1", "StatefulSet", replicas=2, template=a_pod().asking().template())
-    world = World(TENANT, owner)
+    world = FakeApi(TENANT, owner)
     by_controller = {"userInfo": {"username": "system:serviceaccount:kube-system:statefulset-controller"}}
     for number, name in enumerate(("web-0", "web-1", "web-1", "web-1")):
         if number == 3:

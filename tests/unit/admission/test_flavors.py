@@ -1,10 +1,10 @@
-"""On which flavor row a pod is booked: by its node where it has one, and anew when its scheduling gate is lifted."""
+"""The flavor row of a pod: by its node where it has one, and again when its scheduling gate is lifted."""
 
 import pytest
 
 from tests.builders import Built, PodBuilder, Tree, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.queues import reserve
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 
 PRODUCT = "nvidia.com/gpu.product"
 H100 = {PRODUCT: "H100"}
@@ -18,29 +18,29 @@ SENTENCE = (
 
 
 @pytest.fixture
-def world() -> World:
-    return World(NODE, a_tenant().allowing("9").allowing("2", flavor="h100"), policy=POLICY)
+def world() -> FakeApi:
+    return FakeApi(NODE, a_tenant().allowing("9").allowing("2", flavor="h100"), policy=POLICY)
 
 
 def gated() -> PodBuilder:
     return a_pod().asking(2).having("spec.schedulingGates", [{"name": "kueue.x-k8s.io/admission"}])
 
 
-async def waiting(world: World, pod: PodBuilder | None = None) -> Tree:
+async def waiting(world: FakeApi, pod: PodBuilder | None = None) -> Tree:
     """A pod behind its gate, as it is stored."""
     answer = await world.create(pod or gated())
     assert answer.allowed
     return answer.sent
 
 
-async def lifted(world: World, pod: Tree, **changes: object) -> Answer:
+async def lifted(world: FakeApi, pod: Tree, **changes: object) -> Answer:
     """Kueue's update: the labels of the flavor that it assigned, and no gate."""
     return await world.update(
         pod, {**pod, "spec": {**pod["spec"], "nodeSelector": H100, "schedulingGates": None}}, **changes
     )
 
 
-async def test_a_lifted_gate_books_the_pod_on_the_flavor_that_it_names_now(world: World) -> None:
+async def test_a_lifted_gate_books_the_pod_on_the_flavor_that_it_names_now(world: FakeApi) -> None:
     first, second = await waiting(world), await waiting(world)
     assert (await lifted(world, first, dryRun=True)).allowed
     assert (await lifted(world, first)).allowed
@@ -61,7 +61,7 @@ def of_a_group(number: int, count: int = 3) -> PodBuilder:
 
 async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
     """A group of which one pod runs and two wait holds GPUs for nothing."""
-    world = World(a_tenant().allowing("9").allowing("4", flavor="h100"), policy=POLICY)
+    world = FakeApi(a_tenant().allowing("9").allowing("4", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     refused = await lifted(world, pods[0])
     assert refused.sentence == (
@@ -71,7 +71,7 @@ async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
 
 
 async def test_all_pods_of_a_group_that_fits_are_let_run() -> None:
-    world = World(a_tenant().allowing("9").allowing("6", flavor="h100"), policy=POLICY)
+    world = FakeApi(a_tenant().allowing("9").allowing("6", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     assert [(await lifted(world, each)).allowed for each in pods] == [True, True, True]
     assert not (await world.create(a_pod().asking().having("spec.nodeSelector", H100))).allowed
@@ -79,7 +79,7 @@ async def test_all_pods_of_a_group_that_fits_are_let_run() -> None:
 
 async def test_the_sentence_tells_the_tiers_that_have_room_on_all_rows() -> None:
     tenant = a_tenant().allowing("3").allowing("1", tier="gpu-batch", flavor="h100")
-    world = World(tenant, policy=POLICY)
+    world = FakeApi(tenant, policy=POLICY)
     pods = [
         await waiting(world, gated().of_tier("gpu-batch").having("spec.containers.0.resources.limits", ONE))
         for _ in "ab"
@@ -89,7 +89,7 @@ async def test_the_sentence_tells_the_tiers_that_have_room_on_all_rows() -> None
     assert "gpu-training (1 free)" in (await lifted(world, pods[1])).sentence, "the total counts"
 
 
-async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: World) -> None:
+async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: FakeApi) -> None:
     first, second = await waiting(world), await waiting(world)
     await lifted(world, first)
     assert not (await lifted(world, second)).allowed
@@ -97,7 +97,7 @@ async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: World)
     assert (await lifted(world, second)).allowed
 
 
-async def test_other_changes_of_nodes_ask_nobody(world: World) -> None:
+async def test_other_changes_of_nodes_ask_nobody(world: FakeApi) -> None:
     """Kueue's topology gate is lifted with the name of a host."""
     world.known.gone.add("team-alpha")
     pod = world.stored(gated())
@@ -107,12 +107,12 @@ async def test_other_changes_of_nodes_ask_nobody(world: World) -> None:
 
 async def test_a_pod_of_a_tenant_that_is_charged_elsewhere_goes_on() -> None:
     tenant = a_tenant(quotaAuthority="Kueue").allowing("0", flavor="h100")
-    world = World(tenant, policy=POLICY)
+    world = FakeApi(tenant, policy=POLICY)
     assert (await lifted(world, await waiting(world))).allowed
 
 
 async def test_a_tenant_that_warns_only_reads_the_sentence() -> None:
-    world = World(a_tenant(onExceed="Warn").allowing("0", flavor="h100"), policy=POLICY)
+    world = FakeApi(a_tenant(onExceed="Warn").allowing("0", flavor="h100"), policy=POLICY)
     answer = await lifted(world, await waiting(world))
     assert answer.allowed
     (warning,) = answer.warnings
@@ -125,22 +125,22 @@ async def test_a_tenant_that_warns_only_reads_the_sentence() -> None:
 @pytest.mark.parametrize(("mode", "allowed"), [("Audit", True), ("Warn", True), ("Enforce", False)])
 async def test_the_mode_softens_it(mode: str, allowed: bool) -> None:
     policy = a_policy(mode=mode, resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
-    world = World(a_tenant().allowing("0", flavor="h100"), policy=policy)
+    world = FakeApi(a_tenant().allowing("0", flavor="h100"), policy=policy)
     assert (await lifted(world, await waiting(world))).allowed == allowed
 
 
-async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: World) -> None:
+async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: FakeApi) -> None:
     assert (await lifted(world, world.stored(gated()))).allowed
 
 
-async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: World) -> None:
+async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: FakeApi) -> None:
     pod = await waiting(world)
     world.known.gone.add("team-alpha")
     sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't tell what this pod is charged"
     assert (await lifted(world, pod)).sentence == sentence
 
 
-async def test_a_pod_that_names_its_node_itself_is_booked_on_that_nodes_flavor(world: World) -> None:
+async def test_a_pod_that_names_its_node_itself_is_booked_on_that_nodes_flavor(world: FakeApi) -> None:
     bound = a_pod().asking(2).having("spec.nodeName", "node-1")
     assert (await world.create(bound)).allowed
     assert (await world.create(bound)).sentence == SENTENCE
@@ -156,7 +156,7 @@ UNNAMED = SENTENCE.replace(
     [{}, {"nodeName": "node-2"}, {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}],
     ids=["nothing", "a node that nobody knows", "a host"],
 )
-async def test_a_pod_that_names_no_flavor_is_booked_on_each_that_it_may_run_on(world: World, selecting: Tree) -> None:
+async def test_a_pod_that_names_no_flavor_is_booked_on_each_that_it_may_run_on(world: FakeApi, selecting: Tree) -> None:
     pod = a_pod().asking(2)
     for field, value in selecting.items():
         pod = pod.having(f"spec.{field}", value)
@@ -165,14 +165,14 @@ async def test_a_pod_that_names_no_flavor_is_booked_on_each_that_it_may_run_on(w
     assert (await world.create(a_pod().asking(2).having("spec.nodeSelector", {PRODUCT: "L4"}))).allowed
 
 
-async def test_a_gate_that_is_lifted_without_a_choice_is_booked_as_one_that_never_was(world: World) -> None:
+async def test_a_gate_that_is_lifted_without_a_choice_is_booked_as_one_that_never_was(world: FakeApi) -> None:
     first, second = await waiting(world), await waiting(world)
     open_to_all = [{**pod, "spec": {**pod["spec"], "schedulingGates": None}} for pod in (first, second)]
     assert (await world.update(first, open_to_all[0])).allowed
     assert (await world.update(second, open_to_all[1])).sentence == UNNAMED
 
 
-async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: World) -> None:
+async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: FakeApi) -> None:
     job = a_pytorchjob(a_pod().asking(1), workers=3)
     assert "It names no flavor, so it counts on each that it may run on" in (await world.create(job)).sentence
     assert (await world.create(job.having("spec.runPolicy.suspend", True))).allowed, "Kueue will choose its nodes"
@@ -180,7 +180,7 @@ async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: World) -> Non
 
 async def test_a_group_gets_a_flavor_beside_what_the_queue_reserves_or_not_at_all() -> None:
     """Its first pods would run otherwise, and the rest wait."""
-    world = World(a_tenant(onExceed="Hold").allowing("9").allowing("9", flavor="h100"), policy=POLICY)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("9").allowing("9", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     reserve(world.ledger, POLICY.tiers.rank("gpu-training"), {"h100": 4})
     refused = await lifted(world, pods[0])

@@ -1,4 +1,4 @@
-"""A gang and its pods get one answer: what is let in when it is applied is never refused when its pods come."""
+"""A gang and its pods get one answer: what is admitted when it is applied is never refused when its pods come."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,7 +10,7 @@ from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchj
 from tests.builders.built import Built
 from tests.builders.operators import CPU_POD, GPU_POD, a_lws, a_raycluster
 from tests.builders.pods import PodBuilder
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.ledger.account import written_account
 from webhook.objects.group_kind import GroupKind
@@ -55,11 +55,11 @@ GANGS = {
 
 
 @pytest.mark.parametrize("gang", GANGS.values(), ids=GANGS.keys())
-async def test_a_gang_that_was_let_in_gets_all_of_its_pods_and_no_other_gets_in(gang: WorkloadBuilder) -> None:
+async def test_a_gang_that_was_admitted_gets_all_of_its_pods_and_no_other_gets_in(gang: WorkloadBuilder) -> None:
     pods = list(pods_of(gang))
     total = sum(map(asked, pods))
     tenant = a_tenant().allowing(str(total))
-    world = World(tenant, gang)
+    world = FakeApi(tenant, gang)
     applied = await world.validate(gang)
     assert applied.allowed, applied.sentence
     booked = await world.create(a_pod().asking(1))
@@ -78,7 +78,7 @@ def test_every_operators_gangs_are_among_them():
 
 async def test_the_refusal_names_the_whole() -> None:
     running = a_pytorchjob(a_pod().asking(5), name="running", workers=2)
-    world = World(a_tenant().allowing("16", tier="gpu-training").allowing("32"))
+    world = FakeApi(a_tenant().allowing("16", tier="gpu-training").allowing("32"))
     assert (await world.validate(running)).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(8), name="llm-finetune", workers=2))
     assert refused.sentence.startswith(
@@ -90,7 +90,7 @@ async def test_the_refusal_names_the_whole() -> None:
 async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named() -> None:
     running = a_pytorchjob(a_pod().asking(2), name="running", workers=1).of_tier("gpu-batch")
     tenant = a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("6")
-    world = World(tenant, running)
+    world = FakeApi(tenant, running)
     assert (await world.create(a_pod().asking(2).owned_by(running))).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
     assert refused.sentence == (
@@ -99,16 +99,16 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     )
 
 
-async def test_a_gang_that_grows_is_told_that_pods_that_run_keep_their_tier() -> None:
+async def test_a_gang_that_grows_reads_that_pods_that_run_keep_their_tier() -> None:
     two, four = (a_pytorchjob(a_pod().asking(1), workers=count) for count in (2, 4))
-    world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-training").allowing("8"), two)
+    world = FakeApi(a_tenant(onExceed="Demote").allowing("4", tier="gpu-training").allowing("8"), two)
     assert (await world.create(a_pod(name="other").asking(1).of_tier("gpu-training"))).allowed
     assert (await world.validate(two)).warnings == []
-    (told,) = (await world.update(two, four)).warnings
-    assert told.startswith(
+    (warning,) = (await world.update(two, four)).warnings
+    assert warning.startswith(
         "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-batch"
     )
-    assert told.endswith("; those that run keep theirs")
+    assert warning.endswith("; those that run keep theirs")
 
 
 @pytest.mark.parametrize("later", ["Deny", "Hold", "Warn"])
@@ -116,7 +116,7 @@ async def test_a_demoted_gang_stays_at_its_tier_when_its_tenant_demotes_no_more(
     """Its next pod would wait or be refused in the full row, while the gang's slot in the lower tier is reserved."""
     gang = a_pytorchjob(a_pod().asking(1).of_tier("gpu-training"), workers=2)
     tenants = [a_tenant(onExceed=each).allowing("2", tier="gpu-training").allowing("4") for each in ("Demote", later)]
-    world = World(tenants[0], gang)
+    world = FakeApi(tenants[0], gang)
     assert (await world.create(a_pod(name="other").asking(2).of_tier("gpu-training"))).allowed
     assert (await world.validate(gang)).allowed
     status = {"ledger": written_account(world.ledger.store.newest("alpha").account)}
@@ -130,7 +130,7 @@ async def test_a_demoted_gang_stays_at_its_tier_when_its_tenant_demotes_no_more(
 
 async def test_a_gang_too_large_for_its_tier_is_offered_those_with_room_now() -> None:
     tenant = a_tenant().allowing("4", tier="gpu-training").allowing("8")
-    world = World(tenant)
+    world = FakeApi(tenant)
     assert (await world.create(a_pod().asking(3).of_tier("gpu-batch"))).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
     assert refused.sentence == (
@@ -140,7 +140,7 @@ async def test_a_gang_too_large_for_its_tier_is_offered_those_with_room_now() ->
 
 
 async def test_a_pod_alone_is_charged_by_itself() -> None:
-    world = World(a_tenant().allowing("4"))
+    world = FakeApi(a_tenant().allowing("4"))
     assert (await world.validate(a_pytorchjob(a_pod().asking(4), name="one"))).allowed
     second = await world.validate(a_pytorchjob(a_pod().asking(4), name="two"))
     assert (second.allowed, second.warnings) == (True, []), "nothing is booked before a pod comes"
@@ -176,9 +176,9 @@ STAGES: dict[str, tuple[list[Tree], int]] = {
 @pytest.mark.parametrize(("jobs", "needed"), STAGES.values(), ids=STAGES)
 async def test_a_jobset_in_stages_needs_what_runs_together(jobs: list[Tree], needed: int) -> None:
     jobset = a_jobset_of(*jobs)
-    fits = await World(a_tenant().allowing(str(needed)), jobset).validate(jobset)
+    fits = await FakeApi(a_tenant().allowing(str(needed)), jobset).validate(jobset)
     assert (fits.allowed, [each for each in fits.warnings if "in all" in each]) == (True, [])
-    never = await World(a_tenant().allowing(str(needed - 1)), jobset).validate(jobset)
+    never = await FakeApi(a_tenant().allowing(str(needed - 1)), jobset).validate(jobset)
     assert "tenant alpha: the total allows " in never.sentence
 
 
@@ -192,18 +192,18 @@ async def test_a_jobset_in_stages_needs_what_runs_together(jobs: list[Tree], nee
     ],
 )
 async def test_waits_that_jobset_itself_refuses_are_no_fault_of_ours(jobs: list[Tree]) -> None:
-    assert (await World(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))).allowed
+    assert (await FakeApi(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))).allowed
 
 
 async def test_a_count_that_is_none_in_a_later_stage_is_named_with_its_place() -> None:
     jobs = [stage("a", 1), {**stage("b", 1, a="Complete"), "replicas": "x"}]
-    refused = await World(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))
+    refused = await FakeApi(a_tenant().allowing("4")).validate(a_jobset_of(*jobs))
     assert refused.sentence.startswith("spec.replicatedJobs.1.replicas: ")
 
 
 async def test_the_stages_of_a_jobset_use_one_reservation() -> None:
     jobset = a_jobset_of(stage("tokenize", 4), stage("train", 4, tokenize="Complete"))
-    world = World(a_tenant().allowing("8"), jobset)
+    world = FakeApi(a_tenant().allowing("8"), jobset)
     assert (await world.validate(jobset)).allowed
     assert not (await world.create(a_pod().asking(1))).allowed
     for number in range(2):
@@ -217,9 +217,9 @@ async def test_rays_autoscaler_may_ask_for_more_than_a_row_holds(least: int) -> 
         asked_for = a_raycluster(replicas=workers, minReplicas=least, maxReplicas=10)
         return asked_for.having("spec.enableInTreeAutoscaling", value=True)
 
-    world = World(a_tenant().allowing("5"))
+    world = FakeApi(a_tenant().allowing("5"))
     answer = await world.update(cluster(2), cluster(6))
-    assert answer.allowed, "pods beyond what the cluster can't do without are let in one by one, as far as they fit"
+    assert answer.allowed, "pods beyond what the cluster can't do without are admitted one by one, as far as they fit"
     assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in " ".join(answer.warnings)
 
 
@@ -227,13 +227,13 @@ async def test_a_refusal_by_the_floor_says_the_floor() -> None:
     """The cluster would run with 6 workers, and asks for 10: 6 is what the tenant needs."""
     asked_for = a_raycluster(replicas=10, minReplicas=6, maxReplicas=10)
     cluster = asked_for.having("spec.enableInTreeAutoscaling", value=True)
-    never = await World(a_tenant().allowing("5")).validate(cluster)
+    never = await FakeApi(a_tenant().allowing("5")).validate(cluster)
     assert "tenant alpha: the total allows 5 GPUs; this RayCluster asks for at least 6 of 10. " in never.sentence
 
 
 async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
     fixed = a_raycluster(replicas=6, minReplicas=1, maxReplicas=10)
-    refused = await World(a_tenant().allowing("5")).validate(fixed)
+    refused = await FakeApi(a_tenant().allowing("5")).validate(fixed)
     assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in refused.sentence
 
 
@@ -253,20 +253,20 @@ async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
 async def test_a_volcano_job_needs_what_its_group_waits_for(
     of_job: int | None, of_tasks: tuple[int | None, int | None], needed: int
 ) -> None:
-    """Of a master and 7 workers; one that a single pod can start is no gang. Source: Volcano's gang plugin."""
+    """The gang has a master and 7 workers; one that a single pod can start is none. Source: Volcano's gang plugin."""
     counts = zip(("master", "worker"), (1, 7), of_tasks, strict=True)
     tasks = [
         {"name": name, "replicas": count, "template": a_pod().asking(1).template(), "minAvailable": least}
         for name, count, least in counts
     ]
     job = a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks, minAvailable=of_job)
-    world = World(a_tenant().allowing("8"))
+    world = FakeApi(a_tenant().allowing("8"))
     assert (await world.validate(job)).allowed
     assert sum(world.ledger.usage(world.known.tenants()[0]).values()) == needed
 
 
 async def test_an_audit_books_nothing() -> None:
-    world = World(a_tenant().allowing("4"))
+    world = FakeApi(a_tenant().allowing("4"))
     gang = a_pytorchjob(a_pod().asking(2), workers=2)
     for _ in range(2):
         assert (await world.validate(gang, dryRun=True)).allowed
@@ -299,12 +299,12 @@ GROUPS = {"coscheduling": COSCHEDULED, "Volcano": VOLCANOS, "Kubernetes": NATIVE
 
 
 @pytest.mark.parametrize("system", MEMBERS)
-async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> None:
+async def test_a_group_of_pods_is_admitted_whole_with_the_first(system: str) -> None:
     member = MEMBERS[system].asking(2)
-    small = World(a_tenant().allowing("7"), GROUPS.get(system, a_namespace()))
+    small = FakeApi(a_tenant().allowing("7"), GROUPS.get(system, a_namespace()))
     refused = await small.create(member)
     assert refused.sentence.startswith("tenant alpha: the total allows 7 GPUs; group train asks for 8 in all.")
-    world = World(a_tenant().allowing("9"), GROUPS.get(system, a_namespace()))
+    world = FakeApi(a_tenant().allowing("9"), GROUPS.get(system, a_namespace()))
     assert (await world.create(member)).allowed
     other = await world.create(a_pod().asking(2))
     assert "the total is at 8 of 9 GPUs; this pod asks for 2." in other.sentence
@@ -316,7 +316,7 @@ async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> No
 async def test_each_further_group_of_a_leaderworkerset_is_booked_whole_with_its_first_pod() -> None:
     """Its controller creates all leaders first. If each took a GPU of the first group, no group could run."""
     lws = a_lws(replicas=3, leaderWorkerTemplate={"size": 3, "workerTemplate": GPU_POD})
-    world = World(a_tenant().allowing("7"), lws)
+    world = FakeApi(a_tenant().allowing("7"), lws)
     assert (await world.validate(lws)).allowed
 
     def pod_of(group: int) -> PodBuilder:
@@ -334,7 +334,7 @@ async def test_each_further_group_of_a_leaderworkerset_is_booked_whole_with_its_
 
 async def test_a_group_of_a_leaderworkerset_with_one_gpu_pod_is_no_gang() -> None:
     lws = a_lws(replicas=2, leaderWorkerTemplate={"size": 2, "leaderTemplate": CPU_POD, "workerTemplate": GPU_POD})
-    world = World(a_tenant().allowing("1"), lws)
+    world = FakeApi(a_tenant().allowing("1"), lws)
     worker = a_pod().asking().owned_by(lws).labelled({"leaderworkerset.sigs.k8s.io/group-index": "1"})
     assert (await world.create(worker)).allowed
     assert "the total is at 1 of 1 GPU; this pod asks for 1." in (await world.create(worker)).sentence
@@ -343,7 +343,7 @@ async def test_a_group_of_a_leaderworkerset_with_one_gpu_pod_is_no_gang() -> Non
 @pytest.mark.parametrize("count", ["four", "0", "\u0664", "9" * 5000], ids=["a word", "none", "arabic", "endless"])
 async def test_a_count_of_a_group_that_is_none(count: str) -> None:
     wrong = IN_KUEUE.asking(1).having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": count})
-    answer = await World(a_tenant().allowing("9")).validate(wrong)
+    answer = await FakeApi(a_tenant().allowing("9")).validate(wrong)
     assert answer.sentence == (
         f"metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: {shown(count)} is no number of pods; "
         "write such as 4"
@@ -354,7 +354,7 @@ async def test_a_rayjob_that_is_released_is_booked() -> None:
     """Its status still says Suspended when somebody releases it."""
     gang = GPUS["a RayJob"][0].having("status.jobDeploymentStatus", "Suspended")
     total = sum(map(asked, pods_of(gang)))
-    world = World(a_tenant().allowing(str(total)))
+    world = FakeApi(a_tenant().allowing(str(total)))
     suspended, released = gang.having("spec.suspend", True), gang.having("spec.suspend", False)
     assert (await world.update(suspended, released)).allowed
     assert f"the total is at {total} of {total} GPUs" in (await world.create(a_pod().asking(1))).sentence
@@ -368,7 +368,7 @@ def test_odd_conditions_end_nothing(conditions: object) -> None:
 async def test_a_label_on_a_finished_job_needs_no_room() -> None:
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     job = a_pytorchjob(a_pod().asking(4), workers=2).having("status", done)
-    answer = await World(a_tenant().allowing("8")).update(job, job.of_tier("gpu-batch"))
+    answer = await FakeApi(a_tenant().allowing("8")).update(job, job.of_tier("gpu-batch"))
     assert answer.allowed
 
 
@@ -381,11 +381,11 @@ async def test_a_member_without_gpus_waits_with_the_others_that_wait_for_quota()
     job = a_pytorchjob(a_pod().asking(2), workers=2).having("spec.pytorchReplicaSpecs.Master", master)
     labels = {"training.kubeflow.org/job-name": "work"}
     launcher = a_pod().running().owned_by(job).labelled(labels)
-    world = World(job, a_tenant(onExceed="Hold").allowing("6", tier="gpu-training"))
+    world = FakeApi(job, a_tenant(onExceed="Hold").allowing("6", tier="gpu-training"))
     patched = (await world.mutate(launcher)).patched
     assert patched["spec"]["schedulingGates"] == GATES
     assert (await world.validate(patched)).allowed
-    refusing = World(job, a_tenant().allowing("6", tier="gpu-training"))
+    refusing = FakeApi(job, a_tenant().allowing("6", tier="gpu-training"))
     assert "schedulingGates" not in (await refusing.mutate(launcher)).patched["spec"]
     lone = a_pod().running().labelled({"gpu-tiers.dev/tier": "gpu-training"})
     assert "schedulingGates" not in (await world.mutate(lone)).patched["spec"]

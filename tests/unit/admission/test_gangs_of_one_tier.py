@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_pod, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.admission.test_gangs import pods_of
 
 WORKER = "spec.pytorchReplicaSpecs.Worker.template"
@@ -19,7 +19,7 @@ def gpus() -> PodBuilder:
     return a_pod().asking(1).running("torchrun", "train.py")
 
 
-async def tiers_of_pods(world: World, gang: WorkloadBuilder) -> set[str]:
+async def tiers_of_pods(world: FakeApi, gang: WorkloadBuilder) -> set[str]:
     answers = [await world.mutate(pod) for pod in pods_of(gang)]
     return {each.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] for each in answers}
 
@@ -27,7 +27,7 @@ async def tiers_of_pods(world: World, gang: WorkloadBuilder) -> set[str]:
 @pytest.mark.parametrize("named", [gpus().of_tier("gpu-batch"), gpus().of_class("gpu-batch")], ids=["label", "class"])
 async def test_a_tier_in_one_template_is_that_of_all(named: PodBuilder) -> None:
     gang = training(gpus(), named)
-    world = World(a_tenant().allowing("3", tier="gpu-batch").allowing("0", tier="gpu-training"), gang)
+    world = FakeApi(a_tenant().allowing("3", tier="gpu-batch").allowing("0", tier="gpu-training"), gang)
     answer = await world.validate(gang)
     assert answer.allowed, answer.sentence
     assert answer.warnings == [f"[gang-label] {WORKER} names gpu-batch: it holds for all pods of this PyTorchJob"]
@@ -36,12 +36,12 @@ async def test_a_tier_in_one_template_is_that_of_all(named: PodBuilder) -> None:
 
 async def test_the_nearer_template_comes_before_the_label_on_the_workload() -> None:
     gang = training(gpus(), gpus().of_tier("gpu-batch")).of_tier("gpu-serving")
-    assert await tiers_of_pods(World(gang), gang) == {"gpu-batch"}
+    assert await tiers_of_pods(FakeApi(gang), gang) == {"gpu-batch"}
 
 
 async def test_a_template_without_gpus_speaks_for_those_with_gpus() -> None:
     gang = training(a_pod().of_tier("gpu-batch"), gpus())
-    world = World(gang)
+    world = FakeApi(gang)
     assert "gang-label" in (await world.validate(gang)).warnings[0]
     assert await tiers_of_pods(world, gang) == {"gpu-batch"}
 
@@ -49,11 +49,11 @@ async def test_a_template_without_gpus_speaks_for_those_with_gpus() -> None:
 async def test_one_without_gpus_follows_the_others_without_a_word() -> None:
     """An MPI launcher is mostly left without a label."""
     gang = training(a_pod(), gpus().of_tier("gpu-batch"))
-    assert (await World(gang).validate(gang)).warnings == []
+    assert (await FakeApi(gang).validate(gang)).warnings == []
 
 
 async def test_two_templates_that_name_different_tiers_are_refused_by_name() -> None:
-    answer = await World().validate(training(gpus().of_tier("gpu-training"), gpus().of_class("gpu-batch")))
+    answer = await FakeApi().validate(training(gpus().of_tier("gpu-training"), gpus().of_class("gpu-batch")))
     assert answer.sentence == (
         f"{WORKER}.spec.priorityClassName: gpu-batch contradicts "
         "spec.pytorchReplicaSpecs.Master.template.metadata.labels[gpu-tiers.dev/tier]: gpu-training; the pods of a "
@@ -63,7 +63,7 @@ async def test_two_templates_that_name_different_tiers_are_refused_by_name() -> 
 
 async def test_what_was_wrong_before_is_no_reason_to_refuse_an_update() -> None:
     wrong = training(gpus().of_tier("gpu-training"), gpus().of_tier("gpu-batch"))
-    answer = await World().update(wrong, wrong.annotated({"note": "x"}))
+    answer = await FakeApi().update(wrong, wrong.annotated({"note": "x"}))
     assert answer.allowed
     assert "contradicts" in answer.warnings[0]
 
@@ -79,7 +79,7 @@ async def test_spare_workers_may_have_a_tier_of_their_own_and_speak_for_nobody()
         "ray.io/v1", "RayCluster", "tune", enableInTreeAutoscaling=True,
         headGroupSpec={"template": gpus().of_tier("gpu-training").template()}, workerGroupSpecs=groups,
     )  # fmt: skip
-    world = World(cluster)
+    world = FakeApi(cluster)
     answer = await world.validate(cluster)
     assert answer.allowed, answer.sentence
     assert await tiers_of_pods(world, cluster) == {"gpu-training"}, "of those that it needs"
@@ -91,27 +91,27 @@ async def test_steps_of_a_pipeline_are_no_gang() -> None:
         for name, pod in (("train", gpus().of_tier("gpu-training")), ("evaluate", gpus().of_tier("gpu-batch")))
     ]
     workflow = a_workload("argoproj.io/v1alpha1", "Workflow", "nightly", templates=steps)
-    assert (await World().validate(workflow)).allowed
+    assert (await FakeApi().validate(workflow)).allowed
 
 
 async def test_a_label_on_one_job_of_a_jobset_holds_for_all_of_them() -> None:
-    """It stands on the Job that the JobSet makes, and not on the pods."""
+    """The label stands on the Job that the JobSet makes, and not on the pods."""
     template = {"spec": {"template": gpus().template()}}
     labelled = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}, **template}
     jobs = [{"name": "leader", "template": template}, {"name": "workers", "template": labelled}]
     job_set = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "llm", replicatedJobs=jobs)
-    world = World(job_set)
-    told = (await world.validate(job_set)).warnings[0]
-    assert told.startswith("[gang-label] spec.replicatedJobs.1.template.spec.template names gpu-batch")
+    world = FakeApi(job_set)
+    warning = (await world.validate(job_set)).warnings[0]
+    assert warning.startswith("[gang-label] spec.replicatedJobs.1.template.spec.template names gpu-batch")
     assert await tiers_of_pods(world, job_set) == {"gpu-batch"}
 
 
 async def test_a_pod_of_a_cronjobs_job_gets_the_tier_that_the_cronjob_announced() -> None:
     made = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-serving"}}, "spec": {"template": gpus().template()}}
     cron = a_workload("batch/v1", "CronJob", "nightly", schedule="@daily", jobTemplate=made)
-    announced = await World().validate(cron)
+    announced = await FakeApi().validate(cron)
     assert announced.audit["tier"] == "gpu-serving"
     job = a_workload("batch/v1", "Job", "nightly-1", **made["spec"]).labelled(made["metadata"]["labels"]).owned_by(cron)
-    world = World(cron, job)
+    world = FakeApi(cron, job)
     assert (await world.validate(job)).audit["tier"] == "gpu-serving"
     assert await tiers_of_pods(world, job) == {"gpu-serving"}

@@ -1,10 +1,10 @@
-"""Where pods are queued, whoever applies something reads that it waits, and that alone which can."""
+"""A queueing tenant: the person who applies something reads that it waits, and nobody else does."""
 
 from decimal import Decimal
 
 from tests.builders import a_job, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.queues import reserve
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 
@@ -13,9 +13,9 @@ def says_it_waits(answer: Answer) -> bool:
     return any("is queued" in each for each in answer.warnings)
 
 
-async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
+async def test_nobody_reads_that_pods_wait_which_name_their_node() -> None:
     """They take no gate, so they are refused until there is room."""
-    world = World(a_tenant(onExceed="Hold").allowing("2"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
     on_a_node = a_job(a_pod().asking(1).having("spec.nodeName", "gpu-7"))
     assert (await world.validate(on_a_node)).warnings[-1] == (
@@ -25,10 +25,10 @@ async def test_nobody_is_told_that_pods_wait_which_name_their_node() -> None:
     assert elsewhere.warnings[-1].endswith("so its pods are queued (onExceed: Hold)")
 
 
-async def test_who_makes_a_pod_alone_is_told_that_it_waits() -> None:
-    """Of a workload's pods that is said when it is applied."""
+async def test_who_makes_a_pod_alone_reads_that_it_waits() -> None:
+    """The pods of a workload need no such sentence, because its author read it at apply."""
     owner = a_replicaset()
-    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"), owner)
     assert not says_it_waits(await world.create(a_pod().asking(1)))
     await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))
     alone = await world.create(a_pod().asking(1), dryRun=True)
@@ -45,7 +45,7 @@ QUEUE = a_policy().tiers.rank("gpu-batch")
 
 
 async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 3})
     pod = a_pod().of_tier("gpu-batch").having("spec.nodeName", "gpu-7")
     assert (await world.create(pod.asking(1))).allowed
@@ -56,7 +56,7 @@ async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage(
 
 
 async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 3})
     pod = a_pod().of_tier("gpu-training").having("spec.nodeName", "gpu-7")
     assert (await world.create(pod.asking(4))).allowed
@@ -65,7 +65,7 @@ async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() ->
 
 async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reservation() -> None:
     owner = a_replicaset()
-    world = World(a_tenant(onExceed="Hold").allowing("2"), owner)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"), owner)
     uid, charge = owner.json()["metadata"]["uid"], Charge(Decimal(1), "gpu-batch")
     world.ledger.observe("victim", Holding("team-alpha", charge, 30.0, uid, preempted=True, name="victim"))
     reserve(world.ledger, QUEUE, {"total": 1})
@@ -76,17 +76,17 @@ async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reser
 
 
 async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a_whole() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     reserve(world.ledger, QUEUE, {"total": 2})
     group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
     pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
-    told = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
-    assert told in (await world.create(pod)).sentence
+    no_room = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
+    assert no_room in (await world.create(pod)).sentence
 
 
 async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_worth() -> None:
     job = a_job(a_pod().asking(1))
-    world = World(a_tenant(onExceed="Hold").allowing("4"), job)
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"), job)
     booked, book = list[Booking](), world.ledger.book
 
     async def noted(booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
@@ -100,25 +100,25 @@ async def test_a_booking_says_which_workload_makes_the_pod_and_what_its_tier_is_
     assert [(each.workload, each.rank) for each in booked] == [("", QUEUE), (job.json()["metadata"]["uid"], QUEUE)]
 
 
-async def test_who_applies_a_workload_is_told_of_what_the_queue_reserves() -> None:
+async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
     """Its row has room but for that, which is for a workload of the same tier."""
-    world = World(a_tenant(onExceed="Hold").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("4"))
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
     assert not any("are queued" in each for each in (await world.validate(job)).warnings)
     reserve(world.ledger, QUEUE, {"total": 4})
-    told = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
+    no_room = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
-            f"tenant alpha: {told}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
+            f"tenant alpha: {no_room}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
         )
     alone = await world.create(a_pod().asking(1).of_tier("gpu-batch"))
-    assert alone.warnings[-1] == (f"tenant alpha: {told}this pod asks for 1, so it is queued (onExceed: Hold)")
+    assert alone.warnings[-1] == (f"tenant alpha: {no_room}this pod asks for 1, so it is queued (onExceed: Hold)")
     higher = await world.validate(a_job(a_pod().asking(1).of_tier("gpu-training")))
     assert not any("are queued" in each for each in higher.warnings), "it comes before those that wait"
 
 
-async def test_a_cronjob_is_told_of_its_runs() -> None:
-    world = World(a_tenant(onExceed="Hold").allowing("2"))
+async def test_a_cronjob_reads_of_its_runs() -> None:
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"))
     assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
     template = {"spec": {"template": a_pod().asking(1).template()}}
     cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)

@@ -1,4 +1,4 @@
-"""Where warnings about hooks are said: to the person who applies, once, and never to a controller that reconciles."""
+"""Warnings about hooks go to the person who applies, once, and never to a controller that reconciles."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.builders import (
     a_replicaset,
     a_workload,
 )
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.sentences.sentence import LONGEST
 
 KIND = "gpu-tiers.dev/checkpoint"
@@ -29,14 +29,14 @@ def a_night_job(**annotations: str) -> WorkloadBuilder:
     return a_job(name="night").annotated({f"gpu-tiers.dev/{key}": value for key, value in annotations.items()})
 
 
-async def test_a_workload_s_trap_is_told_when_it_is_applied() -> None:
-    answer = await World().validate(a_pytorchjob(in_a_shell()))
+async def test_a_workload_s_trap_is_reported_when_it_is_applied() -> None:
+    answer = await FakeApi().validate(a_pytorchjob(in_a_shell()))
     assert answer.warnings == [SHELL.format("main")]
 
 
-async def test_a_job_s_trap_is_told_where_it_has_a_hook() -> None:
-    assert (await World().validate(a_night_job(checkpoint="file"))).warnings == [BACKOFF]
-    assert (await World().validate(a_night_job())).warnings == []
+async def test_a_job_s_trap_is_reported_where_it_has_a_hook() -> None:
+    assert (await FakeApi().validate(a_night_job(checkpoint="file"))).warnings == [BACKOFF]
+    assert (await FakeApi().validate(a_night_job())).warnings == []
 
 
 WHEN = "once it is deleted or tainted out-of-service"
@@ -47,8 +47,8 @@ def a_retried_job(**annotations: str) -> WorkloadBuilder:
     return a_night_job(checkpoint="file", **annotations).having("spec.template.spec.restartPolicy", "Never")
 
 
-async def test_the_price_of_an_added_policy_is_told_once_when_it_is_added() -> None:
-    world = World()
+async def test_the_price_of_an_added_policy_is_reported_once_when_it_is_added() -> None:
+    world = FakeApi()
     mutated = await world.mutate(a_retried_job())
     assert mutated.warnings == [PRICE]
     assert mutated.patched["spec"]["podReplacementPolicy"] == "Failed"
@@ -56,66 +56,66 @@ async def test_the_price_of_an_added_policy_is_told_once_when_it_is_added() -> N
     assert (await world.validate(mutated.patched)).warnings == []
 
 
-async def test_no_price_is_told_where_no_policy_is_added() -> None:
+async def test_no_price_is_reported_where_no_policy_is_added() -> None:
     left = a_policy(checkpoint={"podFailurePolicy": "Leave"})
-    assert (await World(policy=left).mutate(a_retried_job())).warnings == []
+    assert (await FakeApi(policy=left).mutate(a_retried_job())).warnings == []
     own = a_retried_job().having("spec.podFailurePolicy", {"rules": []})
-    assert (await World().mutate(own)).warnings == []
+    assert (await FakeApi().mutate(own)).warnings == []
 
 
-async def test_the_price_of_a_job_that_another_workload_makes_was_told_when_that_was_applied() -> None:
+async def test_the_price_of_a_job_that_another_workload_makes_was_reported_when_that_was_applied() -> None:
     job_set = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", name="night").annotated(
         {"gpu-tiers.dev/checkpoint": "file"}
     )
     jobs = [{"name": "workers", "replicas": 2, "template": {"spec": a_retried_job().json()["spec"]}}]
     job_set = job_set.of_tier("gpu-training").having("spec.replicatedJobs", jobs)
-    world = World(job_set)
+    world = FakeApi(job_set)
     assert (await world.validate(job_set)).warnings == [PRICE]
     assert (await world.mutate(a_retried_job().owned_by(job_set))).warnings == []
 
 
-async def test_a_controller_that_reconciles_is_told_nothing() -> None:
+async def test_a_controller_that_reconciles_gets_no_warning() -> None:
     job = a_pytorchjob(in_a_shell())
-    world = World(job)
+    world = FakeApi(job)
     assert (await world.update(job, job.having("metadata.finalizers", ["x"]))).warnings == []
 
 
-async def test_an_update_that_brings_the_trap_is_told_so() -> None:
-    answer = await World().update(a_pytorchjob(), a_pytorchjob(in_a_shell()))
+async def test_an_update_that_brings_the_trap_says_so() -> None:
+    answer = await FakeApi().update(a_pytorchjob(), a_pytorchjob(in_a_shell()))
     assert answer.warnings == [SHELL.format("main")]
 
 
-async def test_a_workload_that_another_one_makes_is_not_told_again() -> None:
+async def test_a_workload_that_another_one_makes_is_not_warned_again() -> None:
     owner = a_deployment(in_a_shell()).of_tier("gpu-training").annotated({KIND: "file"})
     made = a_replicaset(in_a_shell()).owned_by(owner)
-    world = World(owner)
+    world = FakeApi(owner)
     assert (await world.validate(owner)).warnings == [SHELL.format("main")]
     assert (await world.validate(made)).warnings == []
 
 
-async def test_a_bare_pod_s_author_is_told_once() -> None:
+async def test_a_bare_pod_s_author_is_warned_once() -> None:
     pod = in_a_shell().of_tier("gpu-training").having("spec.restartPolicy", "Never").annotated({KIND: "file"})
-    world = World()
+    world = FakeApi()
     mutated = await world.mutate(pod)
     assert mutated.warnings == []
     validated = await world.validate(world.stored(mutated.patched))
     assert [warning.partition("]")[0] for warning in validated.warnings] == ["[shell-pid-1", "[no-controller"]
 
 
-async def test_a_pod_of_a_workload_is_not_told_what_its_author_was() -> None:
+async def test_a_pod_of_a_workload_does_not_repeat_the_warning_of_its_author() -> None:
     job = a_pytorchjob(in_a_shell())
-    world = World(job)
+    world = FakeApi(job)
     pod = in_a_shell().having("spec.restartPolicy", "Never").owned_by(job)
     assert (await world.create(pod)).warnings == []
 
 
 async def test_audit_says_nothing() -> None:
-    assert (await World(policy=a_policy(mode="Audit")).validate(a_pytorchjob(in_a_shell()))).warnings == []
+    assert (await FakeApi(policy=a_policy(mode="Audit")).validate(a_pytorchjob(in_a_shell()))).warnings == []
 
 
 async def test_a_long_name_does_not_make_a_long_warning() -> None:
     job = a_pytorchjob(in_a_shell(name="x" * 63))
-    (warning,) = (await World().validate(job)).warnings
+    (warning,) = (await FakeApi().validate(job)).warnings
     assert len(warning) == LONGEST
 
 
@@ -147,4 +147,4 @@ async def test_a_template_that_is_none_is_refused_with_its_place(name: str) -> N
     template, sentence = TEMPLATES[name]
     worker = {"replicas": 1, "template": template}
     job = a_workload("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": worker}).annotated({KIND: "file"})
-    assert (await World().validate(job)).sentence == sentence
+    assert (await FakeApi().validate(job)).sentence == sentence

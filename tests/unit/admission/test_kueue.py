@@ -18,7 +18,7 @@ from tests.builders import (
 )
 from tests.builders.built import Tree
 from tests.builders.operators import a_sparkapplication
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.tier_policy import TierPolicy
 
 QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
@@ -32,11 +32,11 @@ def with_kueue(**kueue: object) -> TierPolicy:
     return a_policy(kueue={"workloadPriorityClasses": True, **kueue})
 
 
-def a_world(*objects: Any, **kueue: object) -> World:
-    return World(*objects, policy=with_kueue(**kueue))
+def a_world(*objects: Any, **kueue: object) -> FakeApi:
+    return FakeApi(*objects, policy=with_kueue(**kueue))
 
 
-def told(tree: Tree) -> str | None:
+def queue_class(tree: Tree) -> str | None:
     """The class that Kueue reads on an object, which is ours."""
     metadata = tree["metadata"]
     name = metadata.get("labels", {}).get(CLASS)
@@ -90,13 +90,13 @@ def a_leaderworkerset() -> Any:
 async def test_a_queued_workload_names_the_class_of_its_tier(workload: Any, tier: str) -> None:
     world = a_world()
     answer = await world.mutate(workload.labelled(QUEUED))
-    assert told(answer.patched) == tier
+    assert queue_class(answer.patched) == tier
     assert (await world.create(workload.labelled(QUEUED))).allowed
 
 
 async def test_without_the_policys_word_nothing_is_written() -> None:
     """A class that nobody made would keep the workload from its queue for ever."""
-    assert (await World().mutate(a_pytorchjob().labelled(QUEUED))).patch == []
+    assert (await FakeApi().mutate(a_pytorchjob().labelled(QUEUED))).patch == []
 
 
 async def test_what_kueue_does_not_queue_is_left_alone() -> None:
@@ -106,7 +106,7 @@ async def test_what_kueue_does_not_queue_is_left_alone() -> None:
 
 
 async def test_audit_writes_nothing() -> None:
-    world = World(policy=a_policy(mode="Audit", kueue={"workloadPriorityClasses": True}))
+    world = FakeApi(policy=a_policy(mode="Audit", kueue={"workloadPriorityClasses": True}))
     assert (await world.mutate(a_pytorchjob().labelled(QUEUED))).patch == []
 
 
@@ -116,7 +116,7 @@ async def test_templates_bear_it_where_kueue_would_copy_it_later(workload: Any) 
     patched = (await a_world().mutate(workload.labelled(QUEUED))).patched
     spec = patched["spec"]
     template = spec["template"] if "template" in spec else spec["leaderWorkerTemplate"]["workerTemplate"]
-    assert told(template) == told(patched)
+    assert queue_class(template) == queue_class(patched)
 
 
 async def test_a_template_that_names_a_class_is_the_users() -> None:
@@ -199,7 +199,7 @@ async def test_a_queue_that_is_named_later_is_warned_about() -> None:
 
 async def test_the_ceiling_holds_for_the_class_too() -> None:
     world = a_world(a_tenant().having("spec.maxTier", "gpu-batch"))
-    assert told((await world.mutate(a_pytorchjob().labelled(QUEUED))).patched) == "gpu-batch"
+    assert queue_class((await world.mutate(a_pytorchjob().labelled(QUEUED))).patched) == "gpu-batch"
 
 
 async def test_what_a_queued_workload_makes_is_not_queued_itself() -> None:
@@ -214,7 +214,7 @@ async def test_a_job_of_a_cronjob_is_queued_by_itself() -> None:
     template = {"metadata": {"labels": QUEUED}, "spec": {"template": a_pod().running("torchrun").asking().template()}}
     nightly = a_workload("batch/v1", "CronJob", "nightly", jobTemplate=template)
     job = a_job(a_pod().running("torchrun").asking(), name="nightly-29").labelled(QUEUED).owned_by(nightly)
-    assert told((await a_world(nightly).mutate(job)).patched) == "gpu-training"
+    assert queue_class((await a_world(nightly).mutate(job)).patched) == "gpu-training"
 
 
 async def test_what_an_operator_keeps_in_order_is_left_to_it() -> None:
@@ -238,7 +238,7 @@ class TestTheDefaultClassOfKueue:
         world = a_world()
         filled_in = workload.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", sent(QUEUE))
         patched = (await world.mutate(filled_in)).patched
-        assert told(patched) == told((await world.mutate(workload.labelled(QUEUED))).patched)
+        assert queue_class(patched) == queue_class((await world.mutate(workload.labelled(QUEUED))).patched)
         assert (await world.mutate(patched)).patch == [], "a second pass leaves it alone"
         assert (await world.validate(patched)).allowed
 
@@ -247,7 +247,7 @@ class TestTheDefaultClassOfKueue:
         deployment = a_deployment(a_pod().labelled({**QUEUED, CLASS: "default"}).asking())
         filled_in = deployment.labelled({**QUEUED, CLASS: "default"}).having("metadata.managedFields", sent(QUEUE))
         patched = (await a_world().mutate(filled_in)).patched
-        assert told(patched["spec"]["template"]) == told(patched) == "gpu-interactive"
+        assert queue_class(patched["spec"]["template"]) == queue_class(patched) == "gpu-interactive"
 
     @pytest.mark.parametrize("fields", [sent(QUEUE, CLASS), []], ids=["sent", "in a file"])
     async def test_a_person_who_writes_it_means_it(self, fields: list[object]) -> None:
@@ -284,7 +284,7 @@ class TestJobsWithoutAQueuesName:
     async def test_in_a_namespace_that_is_managed(self, job: WorkloadBuilder, tier: str) -> None:
         home = a_namespace().labelled({"kueue": "managed"})
         world = a_world(home, manageJobsWithoutQueueName=True, managedJobsNamespaceSelector=MANAGED)
-        assert told((await world.mutate(job)).patched) == tier
+        assert queue_class((await world.mutate(job)).patched) == tier
 
     async def test_in_another(self) -> None:
         world = a_world(manageJobsWithoutQueueName=True, managedJobsNamespaceSelector=MANAGED)
@@ -303,13 +303,13 @@ class TestPods:
         group = {**QUEUED, "kueue.x-k8s.io/pod-group-name": "sweep"}
         world = a_world()
         pod = a_pod().running("torchrun", "train.py").asking().labelled(group)
-        assert told((await world.mutate(pod)).patched) == "gpu-training"
+        assert queue_class((await world.mutate(pod)).patched) == "gpu-training"
         assert (await world.create(pod)).allowed
 
     async def test_a_pod_that_kueue_has_marked(self) -> None:
         """Its webhook marks pods without a queue's name where it manages them."""
         pod = a_pod().running("torchrun").asking().labelled({"kueue.x-k8s.io/managed": "true"})
-        assert told((await a_world().mutate(pod)).patched) == "gpu-training"
+        assert queue_class((await a_world().mutate(pod)).patched) == "gpu-training"
 
     async def test_a_pod_without_labels(self) -> None:
         world = a_world()
@@ -320,7 +320,7 @@ class TestPods:
         once = a_pod().labelled({**QUEUED, CLASS: "gpu-training"}).annotated({OURS: "gpu-training"})
         world = a_world(a_tenant().having("spec.maxTier", "gpu-batch"))
         pod = once.running("torchrun").asking()
-        assert told((await world.mutate(pod)).patched) == "gpu-batch"
+        assert queue_class((await world.mutate(pod)).patched) == "gpu-batch"
         assert (await world.create(pod)).allowed
 
     async def test_a_persons_pod_may_not_contradict_itself(self) -> None:
@@ -330,7 +330,7 @@ class TestPods:
             "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-training contradicts the tier of the pods, gpu-batch"
         )
 
-    async def test_a_controllers_pod_is_not_held_to_it(self) -> None:
+    async def test_a_controllers_pod_is_exempt(self) -> None:
         owner = a_deployment()
         pod = a_pod().asking().of_tier("gpu-batch").labelled({**QUEUED, CLASS: "gpu-training"}).owned_by(owner)
         assert (await a_world(owner).create(pod)).allowed

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import Tree, a_deployment, a_pod, a_tenant
 from tests.builders.words import sentence
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission import review
 from webhook.admission.review import TOO_LARGE
 
@@ -60,11 +60,11 @@ async def test_the_work_on_a_large_object_is_bounded(shape: Callable[[Tree, Tree
     deployment = a_deployment(a_pod().asking()).json()
     deployment["spec"]["template"] = {"metadata": pod["metadata"], "spec": pod["spec"]}
     for each in (pod, deployment):
-        assert await calls_of(World(ALPHA), each) < MOST_CALLS
+        assert await calls_of(FakeApi(ALPHA), each) < MOST_CALLS
 
 
-async def calls_of(world: World, tree: Tree) -> int:
-    """How many functions of Python are called to answer both webhooks."""
+async def calls_of(world: FakeApi, tree: Tree) -> int:
+    """Return how many functions of Python are called to answer both webhooks."""
     requests = [review.decode(world.body(tree)) for _ in range(2)]
     calls = 0
 
@@ -96,15 +96,15 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("pod", "told"), REFUSED.values(), ids=REFUSED)
-async def test_what_is_too_large_is_left_as_it_is_and_then_refused_with_a_sentence(pod: Tree, told: str) -> None:
-    world = World(ALPHA)
+@pytest.mark.parametrize(("pod", "message"), REFUSED.values(), ids=REFUSED)
+async def test_what_is_too_large_is_left_as_it_is_and_then_refused_with_a_sentence(pod: Tree, message: str) -> None:
+    world = FakeApi(ALPHA)
     assert (await world.mutate(pod)).patch == []
-    assert (await world.validate(world.stored(pod))).sentence.endswith(told)
+    assert (await world.validate(world.stored(pod))).sentence.endswith(message)
 
 
-async def test_gpus_are_counted_in_all_containers_and_the_type_is_told_by_the_first() -> None:
-    world = World(ALPHA)
+async def test_gpus_are_counted_in_all_containers_and_the_type_follows_from_the_first() -> None:
+    world = FakeApi(ALPHA)
     crowd = with_crowd(400, resources={"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}})
     refused = await world.validate(world.stored((await world.mutate(crowd)).patched))
     assert "asks for 400" in refused.sentence
@@ -117,7 +117,7 @@ async def test_gpus_are_counted_in_all_containers_and_the_type_is_told_by_the_fi
 
 
 async def test_managed_fields_and_a_large_status_count_for_nothing() -> None:
-    world, deployment = World(ALPHA), a_deployment(a_pod().asking()).json()
+    world, deployment = FakeApi(ALPHA), a_deployment(a_pod().asking()).json()
     many = {f"f:{n}": {} for n in range(40_000)}
     deployment["status"] = many
     deployment["metadata"]["managedFields"] = [{"fieldsV1": many}]
@@ -126,7 +126,7 @@ async def test_managed_fields_and_a_large_status_count_for_nothing() -> None:
 
 
 async def test_an_update_of_what_was_too_large_before_goes_on_with_a_warning() -> None:
-    world, small = World(ALPHA), a_deployment(a_pod().asking()).json()
+    world, small = FakeApi(ALPHA), a_deployment(a_pod().asking()).json()
     large = json.loads(json.dumps(small))
     large["spec"]["template"]["spec"]["containers"] += a_crowd(12_000)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import WorkloadBuilder, a_deployment, a_job, a_pod, a_pytorchjob, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.workloads.kind_table import BUILT_IN
@@ -32,7 +32,7 @@ def a_training(gpus: int = 8) -> WorkloadBuilder:
 @pytest.mark.parametrize("kind", FIRST, ids=str)
 async def test_it_is_never_refused_for_its_quota_and_books_nothing(kind: GroupKind) -> None:
     built = managed(FIRST[kind], MULTIKUEUE)
-    world = World(a_tenant().allowing("1"), built)
+    world = FakeApi(a_tenant().allowing("1"), built)
     applied = await world.validate(built)
     assert applied.allowed, applied.sentence
     assert (await world.create(a_pod().asking(1))).allowed, "the only GPU is still free"
@@ -48,21 +48,21 @@ def test_its_own_controller_is_no_other(kind: GroupKind) -> None:
 @pytest.mark.parametrize("own", ["kubernetes.io/job-controller", 7, None])
 async def test_a_job_of_its_own_controller_is_booked(own: object) -> None:
     job = a_training().having("spec.managedBy", own)
-    refused = await World(a_tenant().allowing("4"), job).validate(job)
+    refused = await FakeApi(a_tenant().allowing("4"), job).validate(job)
     assert "tenant alpha" in refused.sentence
 
 
 async def test_a_field_that_its_kind_does_not_have_frees_nothing() -> None:
     job = a_pytorchjob(a_pod().asking(8), workers=1).having("spec.managedBy", MULTIKUEUE)
-    assert not (await World(a_tenant().allowing("4"), job).validate(job)).allowed
+    assert not (await FakeApi(a_tenant().allowing("4"), job).validate(job)).allowed
     server = a_deployment(a_pod().asking(8)).having("spec.managedBy", MULTIKUEUE)
-    assert not (await World(a_tenant().allowing("4"), server).validate(server)).allowed
+    assert not (await FakeApi(a_tenant().allowing("4"), server).validate(server)).allowed
 
 
 async def test_pods_that_name_it_as_their_owner_are_charged_one_by_one() -> None:
-    """Whether a controller of this cluster makes them, or a tenant who hopes for GPUs that nobody counts."""
+    """The owner may be a controller of this cluster, or made up by a tenant who hopes for uncounted GPUs."""
     job = a_training(2).having("spec.parallelism", 4).having("spec.managedBy", "example.com/own-controller")
-    world = World(a_tenant().allowing("4"), job)
+    world = FakeApi(a_tenant().allowing("4"), job)
     assert (await world.validate(job)).allowed
     pods = [a_pod().asking(2).named(f"night-{number}").owned_by(job) for number in range(3)]
     answers = [await world.create(pod) for pod in pods]
@@ -73,7 +73,7 @@ async def test_pods_that_name_it_as_their_owner_are_charged_one_by_one() -> None
 async def test_what_its_own_controller_gets_back_is_booked_then() -> None:
     """No API server allows that change today."""
     job = a_training(2).having("spec.parallelism", 2)
-    world = World(a_tenant().allowing("4"), job)
+    world = FakeApi(a_tenant().allowing("4"), job)
     elsewhere = job.having("spec.managedBy", MULTIKUEUE)
     assert (await world.validate(elsewhere)).allowed
     assert (await world.update(elsewhere, job)).allowed
@@ -84,4 +84,4 @@ async def test_nothing_is_said_of_a_turn_for_which_none_of_its_pods_waits() -> N
     job = a_training().having("spec.activeDeadlineSeconds", 60)
     holding = a_tenant().allowing("4").having("spec.onExceed", "Hold")
     elsewhere = job.having("spec.managedBy", MULTIKUEUE)
-    assert (await World(holding, elsewhere).validate(elsewhere)).warnings == []
+    assert (await FakeApi(holding, elsewhere).validate(elsewhere)).warnings == []

@@ -1,18 +1,18 @@
-"""What each mode lets through of one verdict: Audit nothing but the record, Warn the patch, Enforce all."""
+"""The part of a verdict that each mode lets through: Audit only the record, Warn the patch, Enforce all."""
 
 import pytest
 
 from tests.builders import a_namespace, a_pod, a_policy, a_pytorchjob, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.tier_policy import Mode
 
 JOB = a_pytorchjob()
 ALPHA = a_tenant().allowing("6", tier="gpu-training")
 
 
-def world(mode: str, namespace_mode: str | None = None) -> World:
+def world(mode: str, namespace_mode: str | None = None) -> FakeApi:
     own = () if namespace_mode is None else (a_namespace().labelled({"gpu-tiers.dev/mode": namespace_mode}),)
-    return World(JOB, ALPHA, *own, policy=a_policy(mode=mode))
+    return FakeApi(JOB, ALPHA, *own, policy=a_policy(mode=mode))
 
 
 async def test_audit_patches_nothing_and_records_what_would_be() -> None:

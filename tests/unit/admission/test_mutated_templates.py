@@ -8,15 +8,15 @@ from tests.builders import a_deployment, a_job, a_pod, a_podgroup, a_policy, a_p
 from tests.builders.built import Tree
 from tests.builders.pods import PodBuilder
 from tests.builders.workloads import WorkloadBuilder
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.tiers import PriorityClass
 
 OURS = "gpu-tiers.dev/template-class"
 MUTATE = a_policy(templates="Mutate")
 
 
-def a_world(*objects: Any) -> World:
-    return World(*objects, policy=MUTATE)
+def a_world(*objects: Any) -> FakeApi:
+    return FakeApi(*objects, policy=MUTATE)
 
 
 def trains() -> PodBuilder:
@@ -38,7 +38,7 @@ async def test_a_template_gets_the_class_of_the_tier() -> None:
 
 
 async def test_by_default_a_stored_template_stays_as_it_is() -> None:
-    assert (await World().mutate(a_job())).patch == []
+    assert (await FakeApi().mutate(a_job())).patch == []
 
 
 async def test_each_template_of_a_gang_gets_the_gangs() -> None:
@@ -81,12 +81,12 @@ async def test_what_a_controller_makes_keeps_its_template() -> None:
     assert (await a_world(owner).mutate(made)).patch == []
 
 
-async def test_the_class_during_adoption_is_the_one_in_force() -> None:
-    world = World(policy=a_policy(templates="Mutate", adoption=True))
+async def test_the_class_during_adoption_is_the_active_one() -> None:
+    world = FakeApi(policy=a_policy(templates="Mutate", adoption=True))
     assert written((await world.mutate(a_job())).patched["spec"]["template"]) == "gpu-batch-nonpreempting"
 
 
-async def stored_in(world: World, job: WorkloadBuilder) -> WorkloadBuilder:
+async def stored_in(world: FakeApi, job: WorkloadBuilder) -> WorkloadBuilder:
     """A workload as the API server keeps it, our class in its template."""
     answer = await world.mutate(job)
     assert written(answer.patched["spec"]["template"])
@@ -101,7 +101,7 @@ def pod_of(job: WorkloadBuilder) -> PodBuilder:
 
 
 class TestAClassThatWeWrote:
-    """It is never mistaken for the user's, however long ago it was written."""
+    """The class is never mistaken for the user's, however long ago it was written."""
 
     async def test_a_label_that_comes_later_does_not_contradict_it(self) -> None:
         world = a_world()
@@ -151,5 +151,5 @@ class TestAClassThatWeWrote:
     @pytest.mark.parametrize("mode", ["ValidateOnly", "Off"])
     async def test_after_it_is_turned_off(self, mode: str) -> None:
         job = await stored_in(a_world(), a_job(trains()))
-        world = World(job, a_tenant().having("spec.maxTier", "gpu-batch"), policy=a_policy(templates=mode))
+        world = FakeApi(job, a_tenant().having("spec.maxTier", "gpu-batch"), policy=a_policy(templates=mode))
         assert (await world.create(pod_of(job))).audit["tier"] == "gpu-batch"

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.builders import TOKEN, PodBuilder, Tree, WorkloadBuilder, a_job, a_pod, a_policy, a_pytorchjob
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.checkpoint.hook_kinds import file_handler
 
 FOLDER = "/run/gpu-tiers"
 
 
 def mount(container: str) -> dict[str, str]:
-    """Where a container meets its hook: a folder of its own in the pod's volume."""
+    """Return the mount of a container's hook: a folder of its own in the pod's volume."""
     return {"name": "gpu-tiers-checkpoint", "mountPath": FOLDER, "subPath": container}
 
 
@@ -20,7 +20,7 @@ JOB = a_pytorchjob()
 
 async def mutated(pod: PodBuilder | Tree, *owners: WorkloadBuilder, **checkpoint: object) -> Tree:
     """The pod after its patch; a second pass must leave it alone."""
-    world = World(*owners or (JOB,), policy=a_policy(checkpoint=checkpoint))
+    world = FakeApi(*owners or (JOB,), policy=a_policy(checkpoint=checkpoint))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -54,7 +54,7 @@ async def test_a_hint_that_is_too_weak_for_the_tier_brings_no_hook_either(
     tier: str, policy: dict[str, object], hooked: bool
 ) -> None:
     pod = a_pod().running("python", "main.py").asking(name="second").owned_by(NAMED)
-    world = World(NAMED, policy=a_policy(**policy))
+    world = FakeApi(NAMED, policy=a_policy(**policy))
     patched = (await world.mutate(pod.of_tier(tier) if tier else pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -69,7 +69,7 @@ async def test_a_serving_pod_gets_none() -> None:
 
 @pytest.mark.parametrize("absent", ["missing", None, []])
 async def test_lists_that_are_absent_null_or_empty_are_made(absent: object) -> None:
-    pod = World(JOB).sent(a_pod().asking().owned_by(JOB))
+    pod = FakeApi(JOB).sent(a_pod().asking().owned_by(JOB))
     spec, container = pod["spec"], pod["spec"]["containers"][0]
     if absent == "missing":
         del spec["volumes"], container["volumeMounts"]
@@ -198,7 +198,7 @@ async def test_torchrun_is_given_the_time_of_a_save_at_sigterm(env: object) -> N
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str) -> None:
     pod = a_pod().asking().owned_by(JOB).annotated({"gpu-tiers.dev/checkpoint": "telepathy" * 100})
-    world = World(JOB, policy=a_policy(mode=mode))
+    world = FakeApi(JOB, policy=a_policy(mode=mode))
     assert (await world.mutate(pod)).patch == []
     answer = await world.validate(world.stored(pod))
     sentence = answer.sentence if mode == "Enforce" else answer.audit["would-refuse"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.checkpoint.listen import listener_texts
 
 KIND = "gpu-tiers.dev/checkpoint"
@@ -14,7 +14,7 @@ LISTENS = {KIND: "listen"}
 
 async def mutated(pod: PodBuilder | Tree, *owners: WorkloadBuilder, **checkpoint: object) -> Tree:
     """The pod after its patch; a second pass must leave it alone."""
-    world = World(*owners or (JOB,), policy=a_policy(checkpoint=checkpoint))
+    world = FakeApi(*owners or (JOB,), policy=a_policy(checkpoint=checkpoint))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -91,7 +91,7 @@ async def test_pythonpath(name: str) -> None:
     assert [each for each in names if each in {each["name"] for each in before}] == [each["name"] for each in before]
 
 
-async def test_another_folder_is_told_and_a_run_of_one_s_own_stays() -> None:
+async def test_another_folder_is_reported_and_a_run_of_one_s_own_stays() -> None:
     env = [{"name": "GPU_TIERS_RUN", "value": "my-run"}]
     pod = a_pod().asking(env=env).owned_by(JOB).annotated(LISTENS | {f"{KIND}-path": "/data/hook"})
     assert environment(await mutated(pod)) == {
@@ -134,9 +134,9 @@ OBSTACLES: dict[str, tuple[PodBuilder, str]] = {
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-async def test_where_it_can_t_be_nothing_is_written_and_somebody_is_told(name: str) -> None:
+async def test_where_it_can_t_be_nothing_is_written_and_somebody_is_warned(name: str) -> None:
     pod, reason = OBSTACLES[name]
-    world = World(JOB)
+    world = FakeApi(JOB)
     answer = await world.mutate(pod.owned_by(JOB).annotated(LISTENS))
     assert "gpu-tiers.dev/listener" not in answer.patched["metadata"]["annotations"]
     assert "lifecycle" not in answer.patched["spec"]["containers"][0]
@@ -151,8 +151,8 @@ async def test_envfrom_is_no_obstacle_once_the_path_is_named() -> None:
 
 
 async def test_who_applies_it_reads_that_the_image_s_path_is_hidden() -> None:
-    told = f"[python-path] the listener's PYTHONPATH hides that of an image; name it in {KIND}-python-path"
-    said = (await World().validate(a_pytorchjob(a_pod().asking().annotated(LISTENS)))).warnings
-    assert told in said
+    sentence = f"[python-path] the listener's PYTHONPATH hides that of an image; name it in {KIND}-python-path"
+    said = (await FakeApi().validate(a_pytorchjob(a_pod().asking().annotated(LISTENS)))).warnings
+    assert sentence in said
     named = a_pod().asking().annotated(LISTENS | {f"{KIND}-python-path": "none"})
-    assert told not in (await World().validate(a_pytorchjob(named))).warnings
+    assert sentence not in (await FakeApi().validate(a_pytorchjob(named))).warnings

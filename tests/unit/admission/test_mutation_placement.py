@@ -16,7 +16,7 @@ from tests.builders import (
     a_workload,
 )
 from tests.builders.operators import a_jobset, a_lws
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 
 RACK, NODE = "topology.kubernetes.io/rack", "kubernetes.io/hostname"
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -28,7 +28,7 @@ OTHER_POD = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": 
 
 
 class Placed:
-    """What a pod of a tier comes to under that tier's placement."""
+    """A pod of a tier under that tier's placement."""
 
     def __init__(self, spec: Tree, said: str) -> None:
         self.spec = spec
@@ -37,7 +37,7 @@ class Placed:
 
 async def placed(pod: PodBuilder | Tree, *owners: WorkloadBuilder, tier: str = "gpu-training", **how: object) -> Placed:
     """The pod after its patch; a second pass must leave it alone, and says the same."""
-    world = World(*owners, policy=a_policy(placement={tier: how}))
+    world = FakeApi(*owners, policy=a_policy(placement={tier: how}))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -147,7 +147,7 @@ async def test_a_pod_that_says_how_it_lies_to_others_keeps_that(field: str, stra
 
 @pytest.mark.parametrize("affinity", [None, {}, {"podAffinity": None}, {"podAffinity": {}}, {"nodeAffinity": {}}])
 async def test_an_affinity_that_says_nothing_of_pods_is_filled(affinity: object) -> None:
-    pod = World(GANG).sent(WORKER)
+    pod = FakeApi(GANG).sent(WORKER)
     pod["spec"]["affinity"] = affinity
     found = await placed(pod, GANG, **PACK)
     assert found.spec["affinity"]["podAffinity"] == near(JOB_NAME, "llm", RACK, NODE)["podAffinity"]
@@ -155,7 +155,7 @@ async def test_an_affinity_that_says_nothing_of_pods_is_filled(affinity: object)
 
 
 async def test_replicas_are_spread_by_their_labels_and_a_revision_by_its_hash() -> None:
-    """As Kubernetes' page on topology spread constraints has it for Deployments."""
+    """Kubernetes' page on topology spread constraints recommends this for Deployments."""
     labels = {"app": "chat", "pod-template-hash": "5d9f"}
     replicas = a_replicaset(a_pod().asking().labelled(labels), name="chat-5d9f", replicas=3)
     pod = a_pod().asking().owned_by(replicas).labelled({**labels, "mesh": "on"}).of_tier("gpu-serving")
@@ -181,7 +181,7 @@ async def test_the_pods_of_a_group_that_serves_together_are_not_spread() -> None
     assert found.said.endswith("the pod is one of a gang, by its label leaderworkerset.sigs.k8s.io/name")
 
 
-async def test_replicas_without_a_label_can_not_be_told_from_others() -> None:
+async def test_replicas_without_a_label_can_not_be_distinguished_from_others() -> None:
     found = await placed(a_pod().asking().of_tier("gpu-serving"), tier="gpu-serving", **SPREAD)
     assert found.said == "Spread changes nothing: no label is known that its replicas alone bear"
 
@@ -191,7 +191,7 @@ POOL = {"key": "pool", "operator": "Equal", "value": "training", "effect": "NoSc
 
 
 async def test_tolerations_are_added_after_those_that_are_there() -> None:
-    before = World(GANG).sent(WORKER)["spec"]["tolerations"]
+    before = FakeApi(GANG).sent(WORKER)["spec"]["tolerations"]
     found = await placed(WORKER, GANG, tolerations=[GPU_NODES, POOL])
     assert found.spec["tolerations"] == [*before, GPU_NODES, POOL]
     assert found.said == ""
@@ -199,7 +199,7 @@ async def test_tolerations_are_added_after_those_that_are_there() -> None:
 
 @pytest.mark.parametrize("absent", ["missing", None, []])
 async def test_tolerations_that_are_absent_null_or_empty_are_made(absent: object) -> None:
-    pod = World(GANG).sent(WORKER)
+    pod = FakeApi(GANG).sent(WORKER)
     pod["spec"] = {key: value for key, value in pod["spec"].items() if key != "tolerations"}
     if absent != "missing":
         pod["spec"]["tolerations"] = absent
@@ -258,7 +258,7 @@ async def test_another_tiers_pods_get_nothing() -> None:
 async def test_a_demoted_pod_gets_what_its_lower_tier_has() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("0", tier="gpu-serving")
     placement = {"gpu-training": {"maxRuntimeSeconds": 60}, "gpu-batch": {"maxRuntimeSeconds": 30}}
-    world = World(GANG, tenant, policy=a_policy(placement=placement))
+    world = FakeApi(GANG, tenant, policy=a_policy(placement=placement))
     patched = (await world.mutate(WORKER)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["spec"]["activeDeadlineSeconds"] == 30
@@ -271,7 +271,7 @@ async def test_a_pod_counts_on_the_flavor_that_its_tiers_node_selector_names() -
     policy = a_policy(
         resourceFlavors=[{"name": "h100", "nodeLabels": h100}], placement={"gpu-training": {"nodeSelector": h100}}
     )
-    world = World(GANG, a_tenant().allowing("3", flavor="h100"), policy=policy)
+    world = FakeApi(GANG, a_tenant().allowing("3", flavor="h100"), policy=policy)
     refused = await world.validate(GANG.having("metadata.uid", "another"))
     assert "h100" in refused.sentence
     for _ in range(3):

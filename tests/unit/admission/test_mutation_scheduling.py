@@ -16,7 +16,7 @@ from tests.builders import (
 )
 from tests.builders.built import Built
 from tests.builders.operators import a_raycluster
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 
 VOLCANO = {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}}
 KAI = {"schedulerName": "kai-scheduler", "queue": {"system": "KAI", "name": "research"}}
@@ -31,7 +31,7 @@ async def scheduled(
     pod: PodBuilder | Tree, *owners: WorkloadBuilder, tier: str = "gpu-batch", policy: Tree | None = None, **how: object
 ) -> Tree:
     """The pod after its patch under what the tier's scheduling says; a second pass must leave it alone."""
-    world = World(*owners, policy=a_policy(scheduling={tier: how}, **policy or {}))
+    world = FakeApi(*owners, policy=a_policy(scheduling={tier: how}, **policy or {}))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -95,7 +95,7 @@ async def test_a_gang_with_a_scheduler_in_one_template_keeps_its_own() -> None:
 
 async def test_a_pod_of_a_podgroup_of_kubernetes_keeps_the_one_that_knows_those() -> None:
     group = a_podgroup().of_class("gpu-batch")
-    world = World(group, policy=a_policy(scheduling={"gpu-batch": VOLCANO}))
+    world = FakeApi(group, policy=a_policy(scheduling={"gpu-batch": VOLCANO}))
     patched = (await world.mutate(a_pod().asking().in_group("gang"))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["spec"]["schedulerName"] == DEFAULT
@@ -112,7 +112,7 @@ async def test_a_daemonsets_pod_stays_with_the_scheduler_that_it_was_made_for() 
     assert pod["spec"]["schedulerName"] == DEFAULT
 
 
-async def test_kai_is_told_queue_and_that_a_tier_may_be_evicted() -> None:
+async def test_kai_reads_its_queue_and_that_a_tier_may_be_evicted() -> None:
     pod = await scheduled(POD, **KAI)
     assert pod["spec"]["schedulerName"] == "kai-scheduler"
     assert pod["metadata"]["labels"][KAI_QUEUE] == "research"
@@ -132,10 +132,10 @@ async def test_a_tier_below_ones_that_evict_nobody_is_not_preemptible() -> None:
     assert PREEMPTIBILITY not in pod["metadata"]["labels"]
 
 
-async def test_a_pod_that_names_kai_is_told_so_under_any_policy() -> None:
+async def test_a_pod_that_names_kai_says_so_under_any_policy() -> None:
     labels = {KAI_QUEUE: "mine"}
     pod = POD.labelled(labels).having("spec.schedulerName", "kai-scheduler")
-    world = World()
+    world = FakeApi()
     patched = (await world.mutate(pod)).patched
     assert patched["metadata"]["labels"] == labels | {PREEMPTIBILITY: "preemptible", "gpu-tiers.dev/tier": "gpu-batch"}
     assert (await world.mutate(patched)).patch == []
@@ -171,7 +171,7 @@ async def test_what_a_person_says_of_preemptibility_stays() -> None:
 async def test_a_demoted_pod_goes_where_its_lower_tier_goes() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("0", tier="gpu-serving")
     scheduling = {"gpu-training": KAI, "gpu-batch": VOLCANO}
-    world = World(tenant, policy=a_policy(scheduling=scheduling))
+    world = FakeApi(tenant, policy=a_policy(scheduling=scheduling))
     patched = (await world.mutate(a_pod().asking().running("torchrun", "train.py"))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["spec"]["schedulerName"] == "volcano"
@@ -184,7 +184,7 @@ def a_volcano_job(**spec: object) -> WorkloadBuilder:
 
 async def queue_of(job: WorkloadBuilder, **how: object) -> object:
     """The queue of a Volcano Job after its patch; a second pass must leave it alone."""
-    world = World(policy=a_policy(scheduling={"gpu-batch": how}))
+    world = FakeApi(policy=a_policy(scheduling={"gpu-batch": how}))
     patched = (await world.mutate(job)).patched
     assert (await world.mutate(patched)).patch == []
     return patched["spec"].get("queue")
@@ -206,13 +206,13 @@ async def test_a_queue_of_a_volcano_job_stays_unless_volcano_filled_it_in() -> N
 
 
 async def test_a_volcano_job_gets_no_queue_of_another_tier() -> None:
-    world = World(policy=a_policy(scheduling={"gpu-training": VOLCANO}))
+    world = FakeApi(policy=a_policy(scheduling={"gpu-training": VOLCANO}))
     assert "queue" not in (await world.mutate(a_volcano_job())).patched["spec"]
     assert (await world.mutate(a_job(a_pod().asking()))).patch == []
 
 
 async def test_volcano_ranks_a_job_as_its_tier() -> None:
-    world = World()
+    world = FakeApi()
     ranked = (await world.mutate(a_volcano_job())).patched
     assert ranked["spec"]["priorityClassName"] == "gpu-batch"
     assert (await world.mutate(ranked)).patch == []
@@ -221,19 +221,19 @@ async def test_volcano_ranks_a_job_as_its_tier() -> None:
 
 async def test_a_rank_that_a_person_wrote_stays() -> None:
     named = a_volcano_job(priorityClassName="gpu-batch")
-    assert (await World().mutate(named)).patch == []
+    assert (await FakeApi().mutate(named)).patch == []
 
 
 async def test_a_volcano_job_without_gpus_gets_no_rank() -> None:
     tasks = [{"name": "worker", "replicas": 2, "template": a_pod().template()}]
-    assert (await World().mutate(a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks))).patch == []
+    assert (await FakeApi().mutate(a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks))).patch == []
 
 
 async def test_our_rank_is_not_taken_for_a_persons_when_the_tier_changes() -> None:
     """Nor on the pods, on which Volcano writes it from 1.11."""
-    ranked = Built((await World().mutate(a_volcano_job())).patched)
+    ranked = Built((await FakeApi().mutate(a_volcano_job())).patched)
     relabelled = ranked.labelled({"gpu-tiers.dev/tier": "gpu-training"})
-    world = World(relabelled)
+    world = FakeApi(relabelled)
     assert (await world.update(ranked, relabelled)).allowed
     pod = a_pod().asking().owned_by(relabelled).labelled({"volcano.sh/job-name": "work"}).of_class("gpu-batch")
     assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
@@ -243,27 +243,27 @@ async def test_a_volcano_job_that_its_quota_demotes_is_ranked_lower() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"tier": "gpu-interactive", "gpus": "8"}]
     )
-    ranked = (await World(tenant).mutate(a_volcano_job())).patched
+    ranked = (await FakeApi(tenant).mutate(a_volcano_job())).patched
     assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
 
 
 async def test_one_whose_pods_are_demoted_one_by_one_is_ranked_lower_too() -> None:
     rows = [{"tier": "gpu-batch", "gpus": "0"}, {"tier": "gpu-interactive", "gpus": "8"}]
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having("spec.quotas", rows)
-    ranked = (await World(tenant).mutate(a_volcano_job(minAvailable=1))).patched
+    ranked = (await FakeApi(tenant).mutate(a_volcano_job(minAvailable=1))).patched
     assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
 
 
 async def test_a_second_create_is_ranked_as_it_is_booked() -> None:
-    """It shares the place of the first, whose answer was lost."""
-    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-batch"))
+    """The second create has the slot of the first, whose answer was lost."""
+    world = FakeApi(a_tenant(onExceed="Demote").allowing("2", tier="gpu-batch"))
     assert (await world.create(a_volcano_job())).allowed
     assert (await world.mutate(a_volcano_job())).patched["spec"]["priorityClassName"] == "gpu-batch"
 
 
 @pytest.mark.parametrize("name", ["gpu-training", "system-cluster-critical"])
 async def test_our_mark_on_a_rank_above_the_ceiling_helps_nobody(name: str) -> None:
-    world = World(a_tenant(maxTier="gpu-batch"))
+    world = FakeApi(a_tenant(maxTier="gpu-batch"))
     job = a_volcano_job()
     ranked = job.having("spec.priorityClassName", "gpu-batch")
     forged = job.having("spec.priorityClassName", name).annotated({"gpu-tiers.dev/template-class": name})
@@ -275,7 +275,7 @@ async def test_our_mark_on_a_rank_above_the_ceiling_helps_nobody(name: str) -> N
 
 
 async def test_our_mark_on_another_workload_lifts_no_ceiling() -> None:
-    world = World(a_tenant(maxTier="gpu-batch"))
+    world = FakeApi(a_tenant(maxTier="gpu-batch"))
     plain = a_workload("apps/v1", "Deployment", template=a_pod().of_class("system-cluster-critical").template())
     forged = plain.annotated({"gpu-tiers.dev/template-class": "system-cluster-critical"})
     for each in (plain, forged):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import a_pod, a_policy, a_pytorchjob
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.tiers import PriorityClass
 
 TIER, ASSIGNED_BY = "gpu-tiers.dev/tier", "gpu-tiers.dev/assigned-by"
@@ -11,7 +11,7 @@ TIER, ASSIGNED_BY = "gpu-tiers.dev/tier", "gpu-tiers.dev/assigned-by"
 
 async def test_a_training_pod_gets_class_priority_and_policy_together() -> None:
     job = a_pytorchjob()
-    patched = (await World(job).mutate(a_pod().asking().owned_by(job).labelled({"app": "x"}))).patched
+    patched = (await FakeApi(job).mutate(a_pod().asking().owned_by(job).labelled({"app": "x"}))).patched
 
     spec, metadata = patched["spec"], patched["metadata"]
     assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 1000)
@@ -22,12 +22,12 @@ async def test_a_training_pod_gets_class_priority_and_policy_together() -> None:
 
 async def test_a_notebook_evicts_nobody() -> None:
     pod = a_pod().asking().of_tier("gpu-interactive")
-    spec = (await World().mutate(pod)).patched["spec"]
+    spec = (await FakeApi().mutate(pod)).patched["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (200, "Never")
 
 
 async def test_a_pod_without_gpus_is_none_of_ours() -> None:
-    world = World()
+    world = FakeApi()
     answer = await world.mutate(a_pod().running())
     assert answer.allowed
     assert answer.patch == []
@@ -36,13 +36,13 @@ async def test_a_pod_without_gpus_is_none_of_ours() -> None:
 
 
 async def test_a_request_for_no_gpus_is_none_of_ours() -> None:
-    assert (await World().mutate(a_pod().asking("0"))).patch == []
+    assert (await FakeApi().mutate(a_pod().asking("0"))).patch == []
 
 
 @pytest.mark.parametrize("maps", [{}, {"labels": None, "annotations": None}, {"labels": {}, "annotations": {}}])
 async def test_maps_that_are_absent_null_or_empty_are_made(maps: dict[str, object]) -> None:
     pod = a_pod().asking("1").having("metadata", maps)
-    metadata = (await World().mutate(pod)).patched["metadata"]
+    metadata = (await FakeApi().mutate(pod)).patched["metadata"]
     assert metadata["labels"] == {TIER: "gpu-interactive"}
     assert metadata["annotations"] == {ASSIGNED_BY: "policy-default: the policy's default"}
 
@@ -50,26 +50,26 @@ async def test_maps_that_are_absent_null_or_empty_are_made(maps: dict[str, objec
 async def test_other_labels_and_annotations_stay_whatever_their_keys_hold() -> None:
     theirs = {"example.com/team~a": "x", "~": "y", "gpu-tiers.dev~1tier": "z"}
     pod = a_pod().asking("1").labelled(theirs).annotated(theirs)
-    metadata = (await World().mutate(pod)).patched["metadata"]
+    metadata = (await FakeApi().mutate(pod)).patched["metadata"]
     assert {**theirs, TIER: "gpu-interactive"} == metadata["labels"]
     assert metadata["annotations"].items() >= theirs.items()
 
 
 async def test_an_annotation_that_the_user_wrote_is_not_believed() -> None:
     pod = a_pod().asking().annotated({ASSIGNED_BY: "label: the label on the pod says gpu-training"})
-    patched = (await World().mutate(pod)).patched
+    patched = (await FakeApi().mutate(pod)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-interactive"
     assert patched["metadata"]["annotations"][ASSIGNED_BY] == "policy-default: the policy's default"
 
 
 async def test_the_class_that_the_user_wrote_is_the_tier() -> None:
-    patched = (await World().mutate(a_pod().asking().of_class("gpu-batch"))).patched
+    patched = (await FakeApi().mutate(a_pod().asking().of_class("gpu-batch"))).patched
     assert patched["metadata"]["labels"][TIER] == "gpu-batch"
     assert patched["spec"]["priority"] == 400
 
 
-async def test_a_class_outside_the_tiers_is_kept_with_a_warning() -> None:
-    world = World()
+async def test_a_class_outside_the_tiers_stays_with_a_warning() -> None:
+    world = FakeApi()
     world.known.live["house"] = PriorityClass("house", 50)
     answer = await world.mutate(a_pod().asking().of_class("house").labelled({"app": "x"}))
     assert answer.patched["spec"]["priorityClassName"] == "house"
@@ -78,7 +78,7 @@ async def test_a_class_outside_the_tiers_is_kept_with_a_warning() -> None:
 
 
 async def test_the_default_class_of_the_cluster_is_no_wish_of_the_user() -> None:
-    world = World()
+    world = FakeApi()
     world.known.live["everyone"] = PriorityClass("everyone", 10, global_default=True)
     answer = await world.mutate(a_pod().asking().of_class("everyone"))
     assert answer.patched["spec"]["priorityClassName"] == "gpu-interactive"
@@ -87,7 +87,7 @@ async def test_the_default_class_of_the_cluster_is_no_wish_of_the_user() -> None
 
 async def test_during_adoption_the_class_of_the_same_value_that_never_preempts() -> None:
     job = a_pytorchjob()
-    world = World(job, policy=a_policy(adoption=True))
+    world = FakeApi(job, policy=a_policy(adoption=True))
     patched = (await world.mutate(a_pod().asking().owned_by(job))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-training-nonpreempting"
     assert (patched["spec"]["priority"], patched["spec"]["preemptionPolicy"]) == (1000, "Never")
@@ -96,7 +96,7 @@ async def test_during_adoption_the_class_of_the_same_value_that_never_preempts()
 
 
 async def test_during_adoption_a_class_written_by_the_user_is_replaced_by_its_twin() -> None:
-    world = World(policy=a_policy(adoption=True))
+    world = FakeApi(policy=a_policy(adoption=True))
     patched = (await world.mutate(a_pod().asking().of_class("gpu-training"))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-training-nonpreempting"
 
@@ -113,7 +113,7 @@ async def test_during_adoption_a_class_written_by_the_user_is_replaced_by_its_tw
     ],
 )
 async def test_a_class_that_is_missing_or_of_another_value(live: PriorityClass | None, sentence: str) -> None:
-    world = World()
+    world = FakeApi()
     del world.known.live["gpu-batch"]
     if live is not None:
         world.known.live["gpu-batch"] = live
@@ -131,13 +131,13 @@ async def test_a_member_of_a_gang_without_gpus_gets_the_gangs_tier() -> None:
     master = {"replicas": 1, "template": {"spec": launcher}}
     job = a_pytorchjob().having("spec.pytorchReplicaSpecs.Master", master)
     pod = a_pod().running().owned_by(job).labelled({"training.kubeflow.org/job-name": "work"})
-    patched = (await World(job).mutate(pod)).patched
+    patched = (await FakeApi(job).mutate(pod)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-training"
     assert patched["spec"]["terminationGracePeriodSeconds"] == 30, "no GPU, no checkpoint"
 
 
 async def test_another_webhook_that_adds_a_sidecar_between_the_passes() -> None:
-    world = World()
+    world = FakeApi()
     patched = (await world.mutate(a_pod().asking().of_tier("gpu-batch"))).patched
     patched["spec"]["containers"].append({"name": "mesh", "image": "mesh:1"})
     again = await world.mutate(patched)
@@ -146,7 +146,7 @@ async def test_another_webhook_that_adds_a_sidecar_between_the_passes() -> None:
 
 
 async def test_another_webhook_that_removes_what_we_wrote() -> None:
-    world = World()
+    world = FakeApi()
     patched = (await world.mutate(a_pod().asking().of_tier("gpu-batch"))).patched
     patched["spec"] |= {"priorityClassName": "", "priority": 0}
     assert (await world.mutate(patched)).patched["spec"]["priority"] == 400

@@ -14,7 +14,7 @@ from tests.builders import (
     a_pytorchjob,
     a_tenant,
 )
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.facts import namespace_selector
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -27,9 +27,9 @@ def on(selector: str, annotation: str = UPSTREAM) -> Built:
     return a_namespace().annotated({annotation: selector})
 
 
-def world(*objects: Built) -> World:
+def world(*objects: Built) -> FakeApi:
     rows = a_tenant().allowing("9").allowing("1", flavor="a100").allowing("4", flavor="h100")
-    return World(rows, *objects, policy=POLICY)
+    return FakeApi(rows, *objects, policy=POLICY)
 
 
 def on_h100(gpus: int) -> PodBuilder:
@@ -73,9 +73,9 @@ async def test_a_group_is_demoted_by_the_flavor_of_its_namespace() -> None:
     job = a_job(a_pod().asking(2).of_tier("gpu-training"), parallelism=2)
     rows = a_tenant(onExceed="Demote").allowing("1", tier="gpu-training", flavor="a100").allowing("9")
     group = a_podgroup().owned_by(job)
-    answer = await World(on(f"{PRODUCT}=H100"), rows, job, policy=POLICY).mutate(group)
+    answer = await FakeApi(on(f"{PRODUCT}=H100"), rows, job, policy=POLICY).mutate(group)
     assert answer.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
-    answer = await World(a_namespace(), rows, job, policy=POLICY).mutate(group)
+    answer = await FakeApi(a_namespace(), rows, job, policy=POLICY).mutate(group)
     assert answer.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch", "it may land on the a100"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import Built, TenantBuilder, Tree, a_pod, a_policy, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 
 
 def alpha(**spec: object) -> TenantBuilder:
@@ -33,9 +33,9 @@ def of_class(operator: str, *values: str) -> Tree:
     return {"scopeSelector": {"matchExpressions": [line]}}
 
 
-async def refused(*quotas: Built, gpus: int = 2, world: World | None = None) -> str:
+async def refused(*quotas: Built, gpus: int = 2, world: FakeApi | None = None) -> str:
     """The end of the sentence that a training pod gets, with no room in its own tier."""
-    world = world or World(alpha(), *quotas)
+    world = world or FakeApi(alpha(), *quotas)
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     sentence = (await world.create(a_pod().asking(gpus).of_tier("gpu-training"))).sentence
     return sentence.partition(" Would fit: ")[2]
@@ -100,22 +100,22 @@ async def test_a_quota_of_other_resources_changes_nothing() -> None:
 async def test_a_slice_counts_by_its_weight() -> None:
     """3 slices left of a quota of slices are 3 eighths of a GPU."""
     slices = "nvidia.com/mig-1g.10gb"
-    world = World(alpha(), a_resource_quota("10", "7", of=slices))
+    world = FakeApi(alpha(), a_resource_quota("10", "7", of=slices))
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     sentence = (await world.create(a_pod().asking(2, resource=slices).of_tier("gpu-training"))).sentence
     assert "this pod asks for 0.25. Would fit: gpu-batch (0.375 free)." in sentence
 
 
 async def test_while_tiers_are_adopted_pods_get_the_other_class() -> None:
-    world = World(alpha(), a_resource_quota("6", "6", of_class("In", "gpu-batch")), policy=a_policy(adoption=True))
+    world = FakeApi(alpha(), a_resource_quota("6", "6", of_class("In", "gpu-batch")), policy=a_policy(adoption=True))
     assert (await refused(world=world)).startswith("gpu-batch (5 free).")
     calm = a_resource_quota("6", "6", of_class("In", "gpu-batch-nonpreempting"))
-    world = World(alpha(), calm, policy=a_policy(adoption=True))
+    world = FakeApi(alpha(), calm, policy=a_policy(adoption=True))
     assert (await refused(world=world)).startswith("no tier now.")
 
 
 async def test_where_a_tenant_only_warns_the_warning_offers_as_little() -> None:
-    world = World(alpha(onExceed="Warn"), a_resource_quota("6", "6"))
+    world = FakeApi(alpha(onExceed="Warn"), a_resource_quota("6", "6"))
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     answer = await world.create(a_pod().asking(2).of_tier("gpu-training"))
     assert any(

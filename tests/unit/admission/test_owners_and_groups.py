@@ -3,18 +3,18 @@
 import pytest
 
 from tests.builders import a_deployment, a_pod, a_podgroup, a_policy, a_pytorchjob, a_workload
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 
 
 async def test_an_owner_that_is_gone() -> None:
-    answer = await World().create(a_pod().asking().owned_by(a_pytorchjob()))
+    answer = await FakeApi().create(a_pod().asking().owned_by(a_pytorchjob()))
     assert answer.sentence == (
         "PyTorchJob/work is not among the objects given; without it gpu-tiers can't choose a tier"
     )
 
 
 async def test_an_owner_that_is_gone_where_the_policy_takes_the_default() -> None:
-    world = World(policy=a_policy(unreadableOwners="DefaultTier"))
+    world = FakeApi(policy=a_policy(unreadableOwners="DefaultTier"))
     patched = (await world.mutate(a_pod().asking().owned_by(a_pytorchjob()))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-interactive"
 
@@ -22,13 +22,13 @@ async def test_an_owner_that_is_gone_where_the_policy_takes_the_default() -> Non
 async def test_an_owner_of_another_uid_is_a_forgery() -> None:
     job = a_pytorchjob()
     pod = a_pod().asking().owned_by(job.having("metadata.uid", "forged"))
-    answer = await World(job).create(pod)
+    answer = await FakeApi(job).create(pod)
     assert "has another UID than the reference to it" in answer.sentence
 
 
 async def test_owners_in_a_loop() -> None:
     one, other = a_deployment(name="one"), a_deployment(name="other")
-    answer = await World(one.owned_by(other), other.owned_by(one)).create(a_pod().asking().owned_by(one))
+    answer = await FakeApi(one.owned_by(other), other.owned_by(one)).create(a_pod().asking().owned_by(one))
     assert answer.sentence.startswith("owner Deployment/one is among its own owners")
 
 
@@ -36,17 +36,17 @@ async def test_owners_without_end() -> None:
     chain = [a_deployment(name="d0")]
     for number in range(1, 12):
         chain.append(a_deployment(name=f"d{number}").owned_by(chain[-1]))
-    answer = await World(*chain).create(a_pod().asking().owned_by(chain[-1]))
+    answer = await FakeApi(*chain).create(a_pod().asking().owned_by(chain[-1]))
     assert "in a chain of owners" in answer.sentence
 
 
 async def test_an_owner_of_a_kind_that_nobody_knows_ends_the_walk() -> None:
     stranger = a_workload("example.com/v1", "Thing")
-    assert (await World().create(a_pod().asking().owned_by(stranger))).allowed
+    assert (await FakeApi().create(a_pod().asking().owned_by(stranger))).allowed
 
 
 async def test_a_namespace_that_is_gone() -> None:
-    world = World()
+    world = FakeApi()
     world.known.gone.add("team-alpha")
     assert (await world.mutate(a_pod().asking())).patch == []
     answer = await world.validate(world.stored(a_pod().asking()))
@@ -54,7 +54,7 @@ async def test_a_namespace_that_is_gone() -> None:
 
 
 async def test_nothing_is_looked_up_for_a_pod_that_can_not_be_ours() -> None:
-    world = World()
+    world = FakeApi()
     world.known.gone.add("team-alpha")
     pod = a_pod().running().owned_by(a_pytorchjob(name="gone"))
     assert (await world.create(pod)).allowed
@@ -63,20 +63,20 @@ async def test_nothing_is_looked_up_for_a_pod_that_can_not_be_ours() -> None:
 @pytest.mark.parametrize(("gpus", "tier"), [("2", "gpu-training"), (None, "gpu-training")])
 async def test_a_pod_takes_its_groups_tier(gpus: str | None, tier: str) -> None:
     group = a_podgroup().of_class(tier).having("spec.priority", 1000)
-    world = World(group)
+    world = FakeApi(group)
     pod = (a_pod().asking(gpus) if gpus else a_pod().running()).in_group("gang")
     assert (await world.mutate(pod)).patched["spec"]["priority"] == 1000
     assert (await world.create(pod)).allowed
 
 
 async def test_a_label_against_the_group() -> None:
-    world = World(a_podgroup().of_class("gpu-training").having("spec.priority", 1000))
+    world = FakeApi(a_podgroup().of_class("gpu-training").having("spec.priority", 1000))
     answer = await world.create(a_pod().asking().of_tier("gpu-batch").in_group("gang"))
     assert "PodGroup/gang is gpu-training; a group and its pods share one tier" in answer.sentence
 
 
 async def test_a_group_without_a_tier() -> None:
-    world = World(a_podgroup())
+    world = FakeApi(a_podgroup())
     pod = a_pod().asking().in_group("gang")
     assert (await world.mutate(pod)).patch == []
     answer = await world.create(pod)
@@ -84,18 +84,18 @@ async def test_a_group_without_a_tier() -> None:
 
 
 async def test_a_pod_without_gpus_in_a_group_without_a_tier_is_none_of_ours() -> None:
-    world = World(a_podgroup())
+    world = FakeApi(a_podgroup())
     assert (await world.create(a_pod().running().in_group("gang"))).allowed
 
 
 async def test_a_group_that_does_not_exist() -> None:
-    answer = await World().create(a_pod().asking().in_group("gang"))
+    answer = await FakeApi().create(a_pod().asking().in_group("gang"))
     assert answer.sentence.startswith("PodGroup/gang is not among the objects given")
 
 
 async def test_a_group_of_a_training_job_gets_its_class_and_priority() -> None:
     job = a_pytorchjob()
-    world = World(job)
+    world = FakeApi(job)
     patched = (await world.mutate(a_podgroup().owned_by(job))).patched
     assert (patched["spec"]["priorityClassName"], patched["spec"]["priority"]) == ("gpu-training", 1000)
     assert "preemptionPolicy" not in patched["spec"], "dropped unless a gate is on"
@@ -103,17 +103,17 @@ async def test_a_group_of_a_training_job_gets_its_class_and_priority() -> None:
 
 
 async def test_a_group_by_its_own_label() -> None:
-    patched = (await World().mutate(a_podgroup().of_tier("gpu-batch"))).patched
+    patched = (await FakeApi().mutate(a_podgroup().of_tier("gpu-batch"))).patched
     assert patched["spec"]["priority"] == 400
 
 
 async def test_a_group_of_pods_without_gpus_is_none_of_ours() -> None:
     owner = a_deployment(a_pod().asking(0))
-    assert (await World(owner).mutate(a_podgroup().owned_by(owner))).patch == []
+    assert (await FakeApi(owner).mutate(a_podgroup().owned_by(owner))).patch == []
 
 
 async def test_a_group_that_the_mutating_webhook_never_saw() -> None:
-    world = World()
+    world = FakeApi()
     answer = await world.validate(world.stored(a_podgroup().of_tier("gpu-batch")))
     assert answer.sentence.startswith("tier gpu-batch was not applied to this PodGroup (spec.priorityClassName is ")
 
@@ -122,13 +122,13 @@ async def test_a_group_that_the_mutating_webhook_never_saw() -> None:
 async def test_half_a_group_is_left_alone_and_refused(half: str) -> None:
     job = a_pytorchjob()
     group = a_podgroup().of_tier("gpu-training").owned_by(job).having(half, None)
-    world = World(job)
+    world = FakeApi(job)
     assert (await world.mutate(group)).patch == []
     assert (await world.validate(group)).allowed is (half == "metadata"), "without metadata nothing makes it ours"
 
 
 async def test_in_audit_a_group_is_left_alone() -> None:
-    world = World(policy=a_policy(mode="Audit"))
+    world = FakeApi(policy=a_policy(mode="Audit"))
     answer = await world.create(a_podgroup().of_tier("gpu-batch"))
     assert answer.allowed
     assert answer.audit == {"tier": "gpu-batch", "assigned-by": "label: the label on the pod says gpu-batch"}
@@ -136,7 +136,7 @@ async def test_in_audit_a_group_is_left_alone() -> None:
 
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_a_group_whose_class_is_missing(mode: str) -> None:
-    world = World(policy=a_policy(mode=mode))
+    world = FakeApi(policy=a_policy(mode=mode))
     del world.known.live["gpu-batch"]
     answer = await world.create(a_podgroup().of_tier("gpu-batch"))
     assert answer.allowed is (mode == "Audit")

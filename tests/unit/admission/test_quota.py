@@ -16,7 +16,7 @@ from tests.builders import (
     a_replicaset,
     a_tenant,
 )
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 
 
 def alpha(**spec: object) -> TenantBuilder:
@@ -33,12 +33,12 @@ def crowded(*, batch: str = "3", **spec: object) -> TenantBuilder:
     )
 
 
-async def admitted(world: World, gpus: str, tier: str, count: int = 1) -> list[Answer]:
+async def admitted(world: FakeApi, gpus: str, tier: str, count: int = 1) -> list[Answer]:
     return [await world.create(a_pod().asking(gpus).of_tier(tier)) for _ in range(count)]
 
 
 async def test_the_sentence_of_a_pod_over_quota() -> None:
-    world = World(crowded())
+    world = FakeApi(crowded())
     answers = await admitted(world, "2", "gpu-training", count=4)
     assert [answer.allowed for answer in answers] == [True, True, True, False]
     assert answers[3].sentence == (
@@ -49,14 +49,14 @@ async def test_the_sentence_of_a_pod_over_quota() -> None:
 
 
 async def test_only_tiers_that_the_tenant_may_use_would_fit() -> None:
-    world = World(alpha(maxTier="gpu-training").allowing("6"))
+    world = FakeApi(alpha(maxTier="gpu-training").allowing("6"))
     await admitted(world, "6", "gpu-training")
     (answer,) = await admitted(world, "1", "gpu-training")
     assert "Would fit: no tier now." in answer.sentence
 
 
 async def test_a_dry_run_is_checked_and_books_nothing() -> None:
-    world = World(alpha())
+    world = FakeApi(alpha())
     for _ in range(5):
         assert (await world.create(a_pod().asking("6").of_tier("gpu-training"), dryRun=True)).allowed
     assert not (await world.create(a_pod().asking("7").of_tier("gpu-training"), dryRun=True)).allowed
@@ -65,24 +65,24 @@ async def test_a_dry_run_is_checked_and_books_nothing() -> None:
 
 
 async def test_a_retried_review_is_booked_once() -> None:
-    world = World(alpha())
+    world = FakeApi(alpha())
     pod = world.stored((await world.mutate(a_pod().asking("6").of_tier("gpu-training"))).patched)
     assert [(await world.validate(pod)).allowed for _ in range(3)] == [True] * 3
 
 
 @pytest.mark.parametrize("author", ["system:serviceaccount:kube-system:replicaset-controller", "mallory"])
 async def test_a_controller_tries_again_in_the_slot_of_its_own_try_alone(author: str) -> None:
-    """What a person creates in its name may be stored later than the controller's read of it."""
+    """A pod that a person creates in its name may be stored after the controller has read it."""
     pod = a_pod().asking("6").of_tier("gpu-training").labelled({"app": "serve"})
     owner = a_replicaset(pod).having("spec.selector", {"matchLabels": {"app": "serve"}})
-    world = World(alpha(), owner)
+    world = FakeApi(alpha(), owner)
     assert (await world.create(pod.owned_by(owner), userInfo={"username": author, "groups": []})).allowed
     again = {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": []}
     assert (await world.create(pod.owned_by(owner), userInfo=again)).allowed is (author != "mallory")
 
 
 async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:
-    world = World(alpha())
+    world = FakeApi(alpha())
     pod = (await world.mutate(a_pod().asking("4").of_tier("gpu-training"))).patched
     named = {name: {**pod, "metadata": {**pod["metadata"], "name": name}} for name in ("first", "second")}
     answers = [await world.validate(named[uid], uid=uid) for uid in ("first", "first", "second")]
@@ -90,7 +90,7 @@ async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:
 
 
 async def test_a_reservation_whose_pod_never_came_lapses() -> None:
-    world = World(alpha())
+    world = FakeApi(alpha())
     await admitted(world, "6", "gpu-training")
     world.now = 61.0
     (answer,) = await admitted(world, "6", "gpu-training")
@@ -98,7 +98,7 @@ async def test_a_reservation_whose_pod_never_came_lapses() -> None:
 
 
 async def test_eighty_creates_at_once_against_twenty_gpus() -> None:
-    world = World(a_tenant().allowing("20"))
+    world = FakeApi(a_tenant().allowing("20"))
     answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(80)))
     assert sum(answer.allowed for answer in answers) == 20
     (sentence,) = {answer.sentence for answer in answers if not answer.allowed}
@@ -110,7 +110,7 @@ async def test_eighty_creates_at_once_against_twenty_gpus() -> None:
 
 async def test_eighty_creates_at_once_where_the_cluster_answers_late() -> None:
     """Between the look at the cluster and the booking others run; the booking alone must be exact."""
-    world = World(a_tenant().allowing("20"))
+    world = FakeApi(a_tenant().allowing("20"))
     at_once = world.known.namespace
 
     async def late(name: str) -> object:
@@ -123,14 +123,14 @@ async def test_eighty_creates_at_once_where_the_cluster_answers_late() -> None:
 
 
 async def test_where_the_tenant_is_warned_only() -> None:
-    world = World(alpha(onExceed="Warn"))
+    world = FakeApi(alpha(onExceed="Warn"))
     answers = await admitted(world, "4", "gpu-training", count=2)
     assert [answer.allowed for answer in answers] == [True, True]
     assert answers[1].warnings[0].startswith("exceeded quota: tenant alpha: gpu-training is at 4 of 6 GPUs; this pod")
 
 
 async def test_where_the_tenant_demotes() -> None:
-    world = World(crowded(onExceed="Demote"))
+    world = FakeApi(crowded(onExceed="Demote"))
     await admitted(world, "6", "gpu-training")
 
     pod = a_pod("another").asking("2").of_tier("gpu-training")
@@ -138,9 +138,9 @@ async def test_where_the_tenant_demotes() -> None:
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training", "a selector may need it"
     assert (await world.mutate(mutated.patched)).patch == []
-    (told,) = mutated.warnings
-    assert told.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
-    assert told.endswith(", which gpu-training, gpu-serving may evict")
+    (warning,) = mutated.warnings
+    assert warning.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
+    assert warning.endswith(", which gpu-training, gpu-serving may evict")
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)
@@ -149,7 +149,7 @@ async def test_where_the_tenant_demotes() -> None:
 
 async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named() -> None:
     """No lower tier is a way round the total, so the tier's own row is not what stands in the way."""
-    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("4"))
+    world = FakeApi(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("4"))
     await admitted(world, "2", "gpu-training")
     (answer,) = await admitted(world, "3", "gpu-training")
     assert answer.sentence == (
@@ -159,7 +159,7 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
 
 
 async def test_a_tier_whose_room_is_taken_is_offered_for_later() -> None:
-    world = World(a_tenant().allowing("2", tier="gpu-training").allowing("3", tier="gpu-batch").allowing("8"))
+    world = FakeApi(a_tenant().allowing("2", tier="gpu-training").allowing("3", tier="gpu-batch").allowing("8"))
     await admitted(world, "2", "gpu-batch")
     (answer,) = await admitted(world, "3", "gpu-training")
     assert answer.sentence == (
@@ -177,7 +177,7 @@ async def test_a_tier_whose_room_is_taken_is_offered_for_later() -> None:
 async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
     """The scheduler would hold back the whole group: it wants one priority in it."""
     group = a_podgroup().of_class("gpu-training").having("spec.priority", 1000)
-    world = World(crowded(onExceed="Demote"), group)
+    world = FakeApi(crowded(onExceed="Demote"), group)
     await admitted(world, "6", "gpu-training")
     pod = a_pod().asking("2").in_group("gang")
     assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
@@ -186,7 +186,7 @@ async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
 
 
 async def test_a_demotion_never_lifts() -> None:
-    world = World(crowded(onExceed="Demote"))
+    world = FakeApi(crowded(onExceed="Demote"))
     await admitted(world, "3", "gpu-batch")
     (answer,) = await admitted(world, "1", "gpu-batch")
     assert answer.sentence.startswith(
@@ -196,7 +196,7 @@ async def test_a_demotion_never_lifts() -> None:
 
 async def test_a_second_pass_demotes_no_further() -> None:
     """Others may take the room between the passes; the audit annotations must stay what they were."""
-    world = World(alpha(onExceed="Demote").allowing("3", tier="gpu-batch").allowing("0", tier="gpu-serving"))
+    world = FakeApi(alpha(onExceed="Demote").allowing("3", tier="gpu-batch").allowing("0", tier="gpu-serving"))
     await admitted(world, "6", "gpu-training")
     patched = (await world.mutate(a_pod().asking("2").of_tier("gpu-training"))).patched
     await admitted(world, "2", "gpu-batch")
@@ -204,11 +204,11 @@ async def test_a_second_pass_demotes_no_further() -> None:
 
 
 async def test_in_audit_a_demotion_is_recorded_as_one() -> None:
-    world = World(crowded(onExceed="Demote"), policy=a_policy(mode="Audit"))
+    world = FakeApi(crowded(onExceed="Demote"), policy=a_policy(mode="Audit"))
     answer = await world.validate(world.stored(a_pod().asking("7").of_tier("gpu-training")))
     assert "would-refuse" in answer.audit, "7 GPUs fit no tier"
 
-    roomy = World(
+    roomy = FakeApi(
         crowded(batch="9", onExceed="Demote"),
         policy=a_policy(mode="Audit"),
     )
@@ -218,7 +218,7 @@ async def test_in_audit_a_demotion_is_recorded_as_one() -> None:
 
 
 async def test_a_tenant_whose_gpus_another_system_accounts_for() -> None:
-    world = World(alpha(quotaAuthority="kueue"))
+    world = FakeApi(alpha(quotaAuthority="kueue"))
     answers = await admitted(world, "6", "gpu-training", count=3)
     assert all(answer.allowed for answer in answers)
 
@@ -226,13 +226,13 @@ async def test_a_tenant_whose_gpus_another_system_accounts_for() -> None:
 async def test_demand_counts_as_the_scheduler_does() -> None:
     """max(app + sidecars, the worst init container + the sidecars before it) = max(2 + 1, 1 + 4) = 5."""
     pod = a_pod().asking("2").with_sidecar("1").with_init("4").of_tier("gpu-training")
-    world = World(a_tenant().allowing("4", tier="gpu-training"))
+    world = FakeApi(a_tenant().allowing("4", tier="gpu-training"))
     assert "this pod asks for 5." in (await world.create(pod)).sentence
 
 
 async def test_slices_weigh_what_they_are() -> None:
     slices = a_pod().asking("4", resource="nvidia.com/mig-1g.10gb")
-    world = World(a_tenant().allowing("1"))
+    world = FakeApi(a_tenant().allowing("1"))
     answers = [await world.create(slices) for _ in range(3)]
     assert [answer.allowed for answer in answers] == [True, True, False]
     assert "the total is at 1 of 1 GPU; this pod asks for 0.5." in answers[2].sentence
@@ -256,13 +256,13 @@ def claims(mode: Tree) -> tuple[PodBuilder, Built]:
 )
 async def test_devices_of_a_claim_count(mode: Tree, asked: int) -> None:
     pod, template = claims(mode)
-    world = World(a_tenant().allowing("4"), template)
+    world = FakeApi(a_tenant().allowing("4"), template)
     assert f"this pod asks for {asked}." in (await world.create(pod)).sentence
 
 
 async def test_a_claim_that_does_not_exist_is_no_way_through() -> None:
     pod, _ = claims({})
-    answer = await World().create(pod)
+    answer = await FakeApi().create(pod)
     assert answer.sentence == (
         "ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't choose a tier"
     )
@@ -270,7 +270,7 @@ async def test_a_claim_that_does_not_exist_is_no_way_through() -> None:
 
 async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
     pinned = {"nvidia.com/gpu.product": "H100"}
-    world = World(
+    world = FakeApi(
         a_tenant().allowing("4", flavor="h100"),
         policy=a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": pinned}]),
     )
@@ -283,14 +283,14 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
     )
 
 
-async def test_a_kept_class_counts_as_the_tier_it_reaches() -> None:
-    world = World(a_tenant().allowing("1", tier="gpu-training"))
+async def test_a_class_that_stays_counts_as_the_tier_it_reaches() -> None:
+    world = FakeApi(a_tenant().allowing("1", tier="gpu-training"))
     pod = a_pod().asking("2").of_class("system-node-critical")
     assert "gpu-training allows 1 GPU" in (await world.create(pod)).sentence
 
 
 async def test_a_replica_of_a_job_at_full_quota() -> None:
     job = a_pytorchjob(a_pod().asking(4), workers=2)
-    world = World(job, alpha())
+    world = FakeApi(job, alpha())
     answers = [await world.create(a_pod().asking("4").owned_by(job)) for _ in range(2)]
     assert [answer.allowed for answer in answers] == [True, False]

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import Tree, a_pod, a_tenant, a_workload
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission.reviewer import LookupBudget
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Metadata, OwnerReference
@@ -61,7 +61,7 @@ class Controller:
         version = "batch/v1" if kind == "Job" else "apps/v1"
         self.owner = a_workload(version, kind, "chat", selector=SELECTS, template=POD.template(), **counts)
         self.uid, self.wanted, self.store = f"uid-of-{self.owner.tree['metadata']['name']}", wanted, store
-        self.world = World(a_tenant().allowing("400"), self.owner)
+        self.world = FakeApi(a_tenant().allowing("400"), self.owner)
         lookups: Any = self.world.cluster.lookups
         lookups.is_name_taken, lookups.pods_in = store.is_name_taken, store.pods_in
         self.world.webhooks = replace(self.world.webhooks, budget=LookupBudget(clock))
@@ -193,7 +193,7 @@ async def test_a_try_shares_nothing_where_the_pods_cant_be_read_or_were_scaled_d
 
 
 class Chance(Controller):
-    """It creates while a ResourceQuota comes and goes, and while its pods and the leader's news of them do."""
+    """Creates pods while a ResourceQuota comes and goes, and so do its pods and the leader's news of them."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311
@@ -215,7 +215,7 @@ class Chance(Controller):
         return self.random.random() < probability
 
     def check(self) -> None:
-        """Each pod that exists, or will once its create is stored, counts in a slot of its own."""
+        """Check that each pod that exists, or will once its create is stored, counts in a slot of its own."""
         alive = {each.uid for each in (*self.store.pods.values(), *self.under_way.values())}
         assert self.used >= len(alive)
         entries = self.world.ledger.store.newest("alpha").account.entries

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_workload
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.workloads.kind_table import BUILT_IN
 
@@ -125,7 +125,7 @@ async def run_of_a_pod(*chain: WorkloadBuilder, pod: PodBuilder | None = None) -
     """GPU_TIERS_RUN of a pod that the first of these owns."""
     asks = pod or a_pod().asking(command=["torchrun", "train.py"])
     made = asks.annotated(LISTENS).owned_by(chain[0]) if chain else asks.annotated(LISTENS)
-    world = World(*chain)
+    world = FakeApi(*chain)
     patched = (await world.mutate(made)).patched
     assert (await world.mutate(patched)).patch == []
     environment = {each["name"]: each.get("value") for each in patched["spec"]["containers"][0]["env"]}

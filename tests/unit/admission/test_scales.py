@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_pod, a_pytorchjob, a_tenant, a_workload
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from webhook.admission.review import BadReview
 from webhook.objects.view import at
 from webhook.policy.workloads.kind_table import BUILT_IN
@@ -29,7 +29,7 @@ def scaled(workload: WorkloadBuilder, spec: object) -> Tree:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": {}}
 
 
-async def scale(world: World, workload: WorkloadBuilder, replicas: object, **changes: Any) -> Answer:
+async def scale(world: FakeApi, workload: WorkloadBuilder, replicas: object, **changes: Any) -> Answer:
     """`kubectl scale`: what the validating webhook says."""
     group, _, version = workload.tree["apiVersion"].rpartition("/")
     old = scaled(workload, {"replicas": 1})
@@ -43,13 +43,13 @@ async def scale(world: World, workload: WorkloadBuilder, replicas: object, **cha
     return await world.validate(scaled(workload, {"replicas": replicas}), **{**asked, **changes})
 
 
-def used(world: World) -> Decimal:
+def used(world: FakeApi) -> Decimal:
     return sum(world.ledger.usage(world.known.tenants()[0]).values(), Decimal(0))
 
 
 async def test_a_gang_that_grows_books_the_difference() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    world = World(a_tenant().allowing("8"), job)
+    world = FakeApi(a_tenant().allowing("8"), job)
     assert (await world.validate(job)).allowed
     assert used(world) == 4
     assert (await scale(world, job, 3)).allowed
@@ -61,7 +61,7 @@ async def test_a_gang_that_grows_books_the_difference() -> None:
 
 async def test_the_refusal_names_the_whole_as_that_of_an_update_does() -> None:
     job, other = a_pytorchjob(a_pod().asking(2), workers=2), a_pytorchjob(a_pod().asking(1), "other", 3)
-    world = World(a_tenant().allowing("8"), job)
+    world = FakeApi(a_tenant().allowing("8"), job)
     for each in (job, other):
         assert (await world.validate(each)).allowed
     refused = await scale(world, job, 4)
@@ -77,7 +77,7 @@ async def test_the_refusal_names_the_whole_as_that_of_an_update_does() -> None:
 async def test_what_is_recorded_is_the_workload() -> None:
     """Events and logs name it, and no Scale."""
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    world = World(a_tenant().allowing("4"), job)
+    world = FakeApi(a_tenant().allowing("4"), job)
     await scale(world, job, 3)
     _, request, verdict, _ = world.records[-1]
     assert (request.kind.group, request.kind.kind, request.name) == ("kubeflow.org", "PyTorchJob", "work")
@@ -86,7 +86,7 @@ async def test_what_is_recorded_is_the_workload() -> None:
 
 async def test_a_dry_run_books_nothing() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    world = World(a_tenant().allowing("8"), job)
+    world = FakeApi(a_tenant().allowing("8"), job)
     await world.validate(job)
     assert (await scale(world, job, 4, dryRun=True)).allowed
     assert used(world) == 4
@@ -94,7 +94,7 @@ async def test_a_dry_run_books_nothing() -> None:
 
 async def test_a_gang_that_shrinks_needs_no_room() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=4)
-    world = World(a_tenant().allowing("4"), job)
+    world = FakeApi(a_tenant().allowing("4"), job)
     answer = await scale(world, job, 3)
     assert answer.allowed
     (warning,) = answer.warnings
@@ -103,16 +103,16 @@ async def test_a_gang_that_shrinks_needs_no_room() -> None:
 
 async def test_none_are_left_out_on_the_wire() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=4)
-    world = World(a_tenant().allowing("4"), job)
+    world = FakeApi(a_tenant().allowing("4"), job)
     for nothing in ({}, {"replicas": None}):
         answer = await scale(world, job, 0, object=scaled(job, nothing))
         assert (answer.allowed, answer.warnings) == (True, [])
 
 
-async def test_what_is_elastic_is_let_in_by_the_pod() -> None:
+async def test_what_is_elastic_is_admitted_by_the_pod() -> None:
     """An autoscaler that asks for 4 gets the 3 that fit."""
     job = a_pytorchjob(a_pod().asking(2), workers=2).having("spec.elasticPolicy", {"minReplicas": 1, "maxReplicas": 9})
-    world = World(a_tenant().allowing("6"), job)
+    world = FakeApi(a_tenant().allowing("6"), job)
     assert (await scale(world, job, 3)).allowed
     answer = await scale(world, job, 4)
     assert answer.allowed
@@ -122,9 +122,9 @@ async def test_what_is_elastic_is_let_in_by_the_pod() -> None:
     assert [each.allowed for each in made] == [True, True, True, False]
 
 
-async def test_a_leaderworkerset_is_told_that_not_all_groups_fit_now() -> None:
+async def test_a_leaderworkerset_reads_that_not_all_groups_fit_now() -> None:
     lws, job = a_leaderworkerset(1), a_pytorchjob(a_pod().asking(4), workers=2)
-    world = World(a_tenant().allowing("20"), lws)
+    world = FakeApi(a_tenant().allowing("20"), lws)
     for each in (lws, job):
         assert (await world.validate(each)).allowed
     assert used(world) == 16
@@ -140,14 +140,14 @@ async def test_a_leaderworkerset_is_told_that_not_all_groups_fit_now() -> None:
 
 async def test_the_first_group_from_none_is_booked() -> None:
     lws = a_leaderworkerset(0)
-    world = World(a_tenant().allowing("8"), lws)
+    world = FakeApi(a_tenant().allowing("8"), lws)
     assert (await scale(world, lws, 1)).allowed
     assert used(world) == 8
 
 
 async def test_a_suspended_job_books_nothing() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2).having("spec.runPolicy", {"suspend": True})
-    world = World(a_tenant().allowing("8"), job)
+    world = FakeApi(a_tenant().allowing("8"), job)
     assert (await scale(world, job, 4)).allowed
     assert used(world) == 0
 
@@ -171,21 +171,21 @@ WRONG = {
 @pytest.mark.parametrize(("replicas", "sentence"), WRONG.values(), ids=WRONG)
 async def test_a_count_that_is_none(replicas: object, sentence: str) -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    world = World(a_tenant().allowing("8"), job)
+    world = FakeApi(a_tenant().allowing("8"), job)
     answer = await scale(world, job, replicas)
     assert answer.sentence.startswith(sentence)
     assert used(world) == 0
 
 
-async def test_a_workload_that_is_gone_or_was_made_anew() -> None:
+async def test_a_workload_that_is_gone_or_was_made_again() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    gone = await scale(World(a_tenant().allowing("8")), job, 4)
+    gone = await scale(FakeApi(a_tenant().allowing("8")), job, 4)
     assert gone.sentence == (
         "PyTorchJob/work is not among the objects given; without it gpu-tiers can't tell what is scaled"
     )
-    world = World(a_tenant().allowing("8"), job.having("metadata.uid", "another"))
+    world = FakeApi(a_tenant().allowing("8"), job.having("metadata.uid", "another"))
     assert (await scale(world, job, 4)).sentence == (
-        "PyTorchJob/work has another UID than its scale: it was deleted and made anew; without it gpu-tiers can't "
+        "PyTorchJob/work has another UID than its scale: it was deleted and created again; without it gpu-tiers can't "
         "tell what is scaled"
     )
 
@@ -193,7 +193,7 @@ async def test_a_workload_that_is_gone_or_was_made_anew() -> None:
 @pytest.mark.parametrize("broken", [None, 7, [], {"spec": []}, {"metadata": 7}, {"spec": {"replicas": {}}}])
 async def test_a_scale_that_is_none(broken: object) -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
-    answer = await scale(World(a_tenant().allowing("8"), job), job, 4, object=broken)
+    answer = await scale(FakeApi(a_tenant().allowing("8"), job), job, 4, object=broken)
     assert not answer.allowed
     assert answer.sentence
 
@@ -202,7 +202,7 @@ async def test_a_scale_that_is_none(broken: object) -> None:
 async def test_what_no_rule_of_ours_sends(changes: Tree) -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
     with pytest.raises(BadReview):
-        await scale(World(a_tenant().allowing("8"), job), job, 4, **changes)
+        await scale(FakeApi(a_tenant().allowing("8"), job), job, 4, **changes)
 
 
 def fields() -> Iterator[tuple[str, str]]:
@@ -210,7 +210,7 @@ def fields() -> Iterator[tuple[str, str]]:
 
 
 def test_the_kinds_whose_scale_is_reviewed() -> None:
-    """As their operators' CRDs have it (specReplicasPath)."""
+    """The kinds are those with a specReplicasPath in their operators' CRDs."""
     assert dict(fields()) == {
         "PyTorchJob": "spec.pytorchReplicaSpecs.Worker.replicas",
         "JAXJob": "spec.jaxReplicaSpecs.Worker.replicas",

@@ -4,11 +4,11 @@ import base64
 import json
 
 from tests.builders import a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission import review
 from webhook.admission.review import Request
 
-REQUEST = review.decode(World().body(a_pod().asking()))
+REQUEST = review.decode(FakeApi().body(a_pod().asking()))
 
 
 def response(sent: bytes) -> dict[str, object]:
@@ -20,7 +20,7 @@ def response(sent: bytes) -> dict[str, object]:
 
 def test_a_request_keeps_its_object_as_bytes() -> None:
     assert isinstance(REQUEST, Request)
-    assert json.loads(bytes(REQUEST.object)) == World().sent(a_pod().asking())
+    assert json.loads(bytes(REQUEST.object)) == FakeApi().sent(a_pod().asking())
     assert (REQUEST.namespace, REQUEST.operation, REQUEST.dry_run) == ("team-alpha", "CREATE", False)
     assert REQUEST.user_info.username == "ada@example.com"
 
@@ -56,5 +56,5 @@ def test_a_warning_of_exactly_the_length_is_whole() -> None:
 
 
 def test_unknown_fields_of_a_later_api_server_are_no_trouble() -> None:
-    body = json.loads(World().body(a_pod().asking(), tomorrow={"a": [1]}))
+    body = json.loads(FakeApi().body(a_pod().asking(), tomorrow={"a": [1]}))
     assert review.decode(json.dumps({**body, "later": 1}).encode()).uid == REQUEST.uid

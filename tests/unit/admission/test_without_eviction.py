@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_claim_template, a_claiming_pod, a_job, a_pod, a_policy, a_tenant
 from tests.builders.claims import a_device_class
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.values.gpu_supply import EvictionScope
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -16,13 +16,13 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
 DRA_ALONE = EvictionScope(frozenset())
 
 
-def a_world(scope: EvictionScope = DRA_ALONE, *objects: Any, policy: TierPolicy | None = None) -> World:
-    world = World(CLASS, a_claim_template(), *objects, policy=policy)
+def a_world(scope: EvictionScope = DRA_ALONE, *objects: Any, policy: TierPolicy | None = None) -> FakeApi:
+    world = FakeApi(CLASS, a_claim_template(), *objects, policy=policy)
     world.known.scope = scope
     return world
 
 
-async def told(world: World, applied: Any) -> list[str]:
+async def warnings_of(world: FakeApi, applied: Any) -> list[str]:
     answer = await world.create(applied)
     assert answer.allowed
     return [each for each in answer.warnings if each.startswith("[evicts-nobody]")]
@@ -44,34 +44,38 @@ def warning(name: str, tier: str = "gpu-training") -> list[str]:
 async def test_a_tier_that_evicts_others_warns_where_gpus_come_by_dra(pod: Any, name: str) -> None:
     high = pod.of_tier("gpu-training")
     for applied in (high, a_job(high)):
-        assert await told(a_world(), applied) == warning(name)
-        assert await told(a_world(EvictionScope(frozenset(), devices=True)), applied) == [], "a later version evicts"
+        assert await warnings_of(a_world(), applied) == warning(name)
+        assert await warnings_of(a_world(EvictionScope(frozenset(), devices=True)), applied) == [], (
+            "a later version evicts"
+        )
     for tier in ("gpu-interactive",):
-        assert await told(a_world(), pod.of_tier(tier)) == [], "it evicts nobody anyway"
+        assert await warnings_of(a_world(), pod.of_tier(tier)) == [], "it evicts nobody anyway"
     calm = a_policy(adoption=True)
-    assert await told(a_world(policy=calm), high) == [], "during adoption no tier does"
+    assert await warnings_of(a_world(policy=calm), high) == [], "during adoption no tier does"
 
 
 async def test_where_a_device_plugin_has_the_resource_or_nodes_are_not_known_nothing_is_said() -> None:
     pod = a_pod().asking(1, resource=RESOURCE).of_tier("gpu-training")
     for scope in (EvictionScope(frozenset({RESOURCE})), EvictionScope()):
-        assert await told(a_world(scope), pod) == []
+        assert await warnings_of(a_world(scope), pod) == []
     both = a_claiming_pod().asking(1, name="second", resource=RESOURCE).of_tier("gpu-training")
-    assert await told(a_world(EvictionScope(frozenset({RESOURCE}))), both) == warning("gpu.nvidia.com"), "it needs both"
+    assert await warnings_of(a_world(EvictionScope(frozenset({RESOURCE}))), both) == warning("gpu.nvidia.com"), (
+        "it needs both"
+    )
 
 
 async def test_the_lowest_tier_has_nobody_to_evict() -> None:
     tiers = [{"name": "high", "value": 9}, {"name": "low", "value": 5}]
     policy = a_policy(preset="", tiers=tiers, workloadTypes={}, defaultTier="low", resources=[{"name": RESOURCE}])
     world = a_world(policy=policy)
-    assert await told(world, a_claiming_pod().of_tier("low")) == []
-    assert await told(world, a_claiming_pod().of_tier("high")) == warning("gpu.nvidia.com", "high")
+    assert await warnings_of(world, a_claiming_pod().of_tier("low")) == []
+    assert await warnings_of(world, a_claiming_pod().of_tier("high")) == warning("gpu.nvidia.com", "high")
 
 
 async def test_kueue_and_other_schedulers_evict_by_their_own_rules() -> None:
     pod = a_claiming_pod().of_tier("gpu-training")
-    assert await told(a_world(), pod.labelled({"kueue.x-k8s.io/queue-name": "team"})) == []
-    assert await told(a_world(), pod.having("spec.schedulerName", "volcano")) == []
+    assert await warnings_of(a_world(), pod.labelled({"kueue.x-k8s.io/queue-name": "team"})) == []
+    assert await warnings_of(a_world(), pod.having("spec.schedulerName", "volcano")) == []
 
 
 async def test_a_pod_that_is_demoted_is_not_said_to_be_evicted_for_its_gpus() -> None:

@@ -1,4 +1,4 @@
-"""Workloads are answered where a person applies them; nothing is booked, and an update is never held to the past."""
+"""Workloads are answered where a person applies them; nothing is booked, and an update is never judged by the past."""
 
 import pytest
 
@@ -14,20 +14,20 @@ from tests.builders import (
     a_tenant,
     a_workload,
 )
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 
 ALPHA = a_tenant().allowing("6", tier="gpu-training").allowing("8", tier="gpu-batch")
 
 
 async def test_a_job_that_fits() -> None:
-    answer = await World(ALPHA).validate(a_pytorchjob(a_pod().asking(6)))
+    answer = await FakeApi(ALPHA).validate(a_pytorchjob(a_pod().asking(6)))
     assert answer.allowed
     assert answer.warnings == []
     assert answer.audit["tier"] == "gpu-training"
 
 
 async def test_a_job_that_no_wait_would_make_fit() -> None:
-    answer = await World(ALPHA).validate(a_pytorchjob(a_pod().asking(4), workers=2))
+    answer = await FakeApi(ALPHA).validate(a_pytorchjob(a_pod().asking(4), workers=2))
     assert answer.sentence == (
         "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. "
         "Would fit: gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
@@ -38,7 +38,7 @@ async def test_templates_that_draw_on_one_row_are_summed() -> None:
     """Each template by itself fits the total; together they never do."""
     master = {"replicas": 1, "template": a_pod().asking(4).of_tier("gpu-batch").template()}
     job = a_pytorchjob(a_pod().asking(4)).having("spec.pytorchReplicaSpecs.Master", master)
-    answer = await World(a_tenant().allowing("6")).validate(job)
+    answer = await FakeApi(a_tenant().allowing("6")).validate(job)
     assert answer.sentence.startswith("tenant alpha: the total allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
@@ -50,20 +50,20 @@ async def test_the_steps_of_a_pipeline_need_not_fit_together(gpus: tuple[int, in
         for each in gpus
     ]
     workflow = a_workload("argoproj.io/v1alpha1", "Workflow", templates=steps)
-    answer = await World(ALPHA).validate(workflow)
+    answer = await FakeApi(ALPHA).validate(workflow)
     assert answer.allowed is allowed
     assert allowed or "gpu-batch allows 8 GPUs; this Workflow asks for 9 in all" in answer.sentence
 
 
 async def test_slices_are_written_as_a_person_writes_them() -> None:
     owner = a_deployment(a_pod().asking(2, resource="nvidia.com/mig-1g.10gb"), replicas=4)
-    answer = await World(a_tenant().allowing("0.5")).validate(owner)
+    answer = await FakeApi(a_tenant().allowing("0.5")).validate(owner)
     assert "the total allows 0.5 GPUs; this Deployment asks for 1 in all." in answer.sentence
 
 
 async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
     running = a_pytorchjob(a_pod().asking(4))
-    world = World(ALPHA, running)
+    world = FakeApi(ALPHA, running)
     assert (await world.create(a_pod().asking("4").owned_by(running))).allowed
     answer = await world.validate(a_pytorchjob(a_pod().asking(6), name="next"))
     assert answer.allowed
@@ -76,8 +76,8 @@ async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "which"), [(3, "none"), (2, "not all")])
-async def test_it_is_told_whether_some_of_its_pods_can_start(gpus: int, which: str) -> None:
-    world = World(a_tenant().allowing("6", tier="gpu-batch"))
+async def test_it_reads_whether_some_of_its_pods_can_start(gpus: int, which: str) -> None:
+    world = FakeApi(a_tenant().allowing("6", tier="gpu-batch"))
     assert (await world.create(a_pod().asking(4).of_tier("gpu-batch"))).allowed
     answer = await world.validate(a_deployment(a_pod().asking(gpus), replicas=2).of_tier("gpu-batch"))
     (warning,) = answer.warnings
@@ -85,19 +85,19 @@ async def test_it_is_told_whether_some_of_its_pods_can_start(gpus: int, which: s
 
 
 async def test_nothing_is_booked() -> None:
-    world = World(ALPHA)
+    world = FakeApi(ALPHA)
     answers = [await world.validate(a_pytorchjob(a_pod().asking(6))) for _ in range(3)]
     assert [answer.warnings for answer in answers] == [[], [], []]
 
 
 async def test_an_update_that_makes_it_too_large() -> None:
-    world = World(ALPHA)
+    world = FakeApi(ALPHA)
     answer = await world.update(a_pytorchjob(a_pod().asking(2)), a_pytorchjob(a_pod().asking(8)))
     assert not answer.allowed
 
 
 async def test_an_update_of_what_was_wrong_before_is_only_warned_about() -> None:
-    world = World(ALPHA)
+    world = FakeApi(ALPHA)
     answer = await world.update(
         a_pytorchjob(a_pod().asking(8)), a_pytorchjob(a_pod().asking(8)).having("metadata.finalizers", [])
     )
@@ -112,7 +112,7 @@ async def test_what_is_too_large_may_shrink_and_not_grow() -> None:
         template = a_pod().asking(4).of_tier("gpu-training").template()
         return a_workload("apps/v1", "StatefulSet", "llama", replicas=count, template=template)
 
-    world = World(ALPHA)
+    world = FakeApi(ALPHA)
     smaller = await world.update(shards(3), shards(2))
     assert smaller.allowed
     assert smaller.warnings[-1].startswith("tenant alpha: gpu-training allows 6 GPUs; this StatefulSet asks for 8")
@@ -125,7 +125,7 @@ async def test_a_mistake_on_another_flavor_is_another_mistake() -> None:
     product = "nvidia.com/gpu.product"
     flavors = [{"name": name, "nodeLabels": {product: name}} for name in ("h100", "h200")]
     tenant = a_tenant().allowing("2", flavor="h100").allowing("2", flavor="h200")
-    world = World(tenant, policy=a_policy(resourceFlavors=flavors))
+    world = FakeApi(tenant, policy=a_policy(resourceFlavors=flavors))
 
     def job(flavor: str, name: str = "x") -> WorkloadBuilder:
         pod = a_pod().asking(4).having("spec.nodeSelector", {product: flavor})
@@ -137,19 +137,19 @@ async def test_a_mistake_on_another_flavor_is_another_mistake() -> None:
 
 
 async def test_a_tier_that_is_named_wrongly_in_another_way_is_another_mistake() -> None:
-    world, job = World(ALPHA), a_pytorchjob(a_pod().asking(1))
+    world, job = FakeApi(ALPHA), a_pytorchjob(a_pod().asking(1))
     assert (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-1").labelled({"app": "x"}))).allowed
     assert 'unknown tier "gpu-2"' in (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-2"))).sentence
 
 
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:
     job = a_pytorchjob(a_pod().asking(8))
-    answer = await World(ALPHA).update(job, job.of_tier("gpu-nonsense"))
+    answer = await FakeApi(ALPHA).update(job, job.of_tier("gpu-nonsense"))
     assert 'unknown tier "gpu-nonsense"' in answer.sentence
 
 
-async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
-    answer = await World(a_tenant(onExceed="Warn").allowing("6", tier="gpu-training")).validate(
+async def test_a_tenant_that_refuses_nothing_is_warned_all_the_same() -> None:
+    answer = await FakeApi(a_tenant(onExceed="Warn").allowing("6", tier="gpu-training")).validate(
         a_pytorchjob(a_pod().asking(8))
     )
     assert answer.allowed
@@ -157,7 +157,7 @@ async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "told"),
+    ("tenant", "sentence"),
     [
         (
             ALPHA.having("spec.onExceed", "Demote"),
@@ -170,33 +170,33 @@ async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
     ],
     ids=["where a lower tier has room", "where none is allowed"],
 )
-async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, told: str) -> None:
-    answer = await World(tenant).validate(a_pytorchjob(a_pod().asking(8)))
+async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, sentence: str) -> None:
+    answer = await FakeApi(tenant).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.allowed
-    assert told in answer.warnings[0]
+    assert sentence in answer.warnings[0]
 
 
 async def test_where_the_tenant_holds_what_can_never_fit_is_refused() -> None:
-    answer = await World(ALPHA.having("spec.onExceed", "Hold")).validate(a_pytorchjob(a_pod().asking(8)))
+    answer = await FakeApi(ALPHA.having("spec.onExceed", "Hold")).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
 async def test_a_gang_that_waits_does_not_name_its_node() -> None:
     """Such pods take no gate, so half of it would run."""
     on_a_node = a_pytorchjob(a_pod().asking(2).having("spec.nodeName", "gpu-7"), workers=2)
-    answer = await World(ALPHA.having("spec.onExceed", "Hold")).validate(on_a_node)
+    answer = await FakeApi(ALPHA.having("spec.onExceed", "Hold")).validate(on_a_node)
     assert answer.sentence == (
         "spec.pytorchReplicaSpecs.Worker.template.spec.nodeName: gpu-7 is named, so these pods would "
         "not wait for quota with the others of their gang, as tenant alpha has it; leave the field out, and write "
         "nodeSelector: {kubernetes.io/hostname: gpu-7}"
     )
-    assert (await World(ALPHA).validate(on_a_node)).allowed
+    assert (await FakeApi(ALPHA).validate(on_a_node)).allowed
 
 
 async def test_no_tier_is_a_way_round_the_total() -> None:
     """Its third pod will be refused, though the tenant demotes."""
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).allowing("4", tier="gpu-batch").allowing("10")
-    world = World(tenant)
+    world = FakeApi(tenant)
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     total = "tenant alpha: the total is at 6 of 10 GPUs; this Deployment asks for 6 in all, so not all of its pods can"
     within = await world.validate(a_deployment(a_pod().asking(2), replicas=3).of_tier("gpu-interactive"))
@@ -212,7 +212,7 @@ async def test_no_tier_is_a_way_round_the_total() -> None:
 
 
 async def test_a_label_that_names_no_tier() -> None:
-    answer = await World().validate(a_pytorchjob().of_tier("fastest"))
+    answer = await FakeApi().validate(a_pytorchjob().of_tier("fastest"))
     assert answer.sentence == (
         'PyTorchJob/work.metadata.labels[gpu-tiers.dev/tier]: unknown tier "fastest"; '
         "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -221,17 +221,17 @@ async def test_a_label_that_names_no_tier() -> None:
 
 async def test_a_workload_above_the_ceiling() -> None:
     job = a_pytorchjob().of_tier("gpu-training")
-    answer = await World(a_tenant(maxTier="gpu-batch")).validate(job)
+    answer = await FakeApi(a_tenant(maxTier="gpu-batch")).validate(job)
     assert "gpu-training is not for tenant alpha; it may use gpu-batch, gpu-interactive." in answer.sentence
 
 
-async def test_a_hook_that_there_is_not_is_told_at_the_workload() -> None:
-    answer = await World().validate(a_pytorchjob().annotated({"gpu-tiers.dev/checkpoint": "telepathy"}))
+async def test_a_hook_that_there_is_not_is_reported_at_the_workload() -> None:
+    answer = await FakeApi().validate(a_pytorchjob().annotated({"gpu-tiers.dev/checkpoint": "telepathy"}))
     assert '"telepathy" is no kind of hook' in answer.sentence
 
 
-async def test_a_class_that_is_missing_is_told_at_the_workload() -> None:
-    world = World()
+async def test_a_class_that_is_missing_is_reported_at_the_workload() -> None:
+    world = FakeApi()
     del world.known.live["gpu-training"]
     assert (
         "PriorityClass/gpu-training of tier gpu-training does not exist"
@@ -240,49 +240,49 @@ async def test_a_class_that_is_missing_is_told_at_the_workload() -> None:
 
 
 async def test_a_workload_without_gpus_is_none_of_ours() -> None:
-    answer = await World(ALPHA).validate(a_deployment(a_pod().asking(0)))
+    answer = await FakeApi(ALPHA).validate(a_deployment(a_pod().asking(0)))
     assert answer.allowed
     assert answer.audit == {}
 
 
 async def test_a_replicaset_is_judged_by_its_deployments_label() -> None:
-    """The label stands on the Deployment alone; its ReplicaSet must not be held to the default tier's row."""
+    """The label stands on the Deployment alone; its ReplicaSet must not be judged by the default tier's row."""
     owner = a_deployment(a_pod().asking(4)).of_tier("gpu-training")
     replicaset = a_replicaset(a_pod().asking(4)).owned_by(owner)
-    world = World(owner, a_tenant().allowing("6", tier="gpu-training").allowing("1", tier="gpu-interactive"))
+    world = FakeApi(owner, a_tenant().allowing("6", tier="gpu-training").allowing("1", tier="gpu-interactive"))
     answer = await world.validate(replicaset)
     assert answer.allowed
     assert answer.audit["tier"] == "gpu-training"
 
 
-async def test_a_kept_class_of_a_template_counts_as_the_tier_it_reaches() -> None:
+async def test_a_template_s_class_that_stays_counts_as_the_tier_it_reaches() -> None:
     owner = a_deployment(a_pod().asking(8).of_class("system-node-critical"))
-    answer = await World(a_tenant().allowing("6", tier="gpu-training")).validate(owner)
+    answer = await FakeApi(a_tenant().allowing("6", tier="gpu-training")).validate(owner)
     assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this Deployment asks for 8 in all.")
 
 
 @pytest.mark.parametrize("spec", [{"onExceed": "Warn"}, {"onExceed": "Demote"}, {"quotaAuthority": "kueue"}])
 async def test_where_the_tenant_refuses_nothing(spec: dict[str, str]) -> None:
     assert (
-        await World(a_tenant(**spec).allowing("6", tier="gpu-training")).validate(a_pytorchjob(a_pod().asking(8)))
+        await FakeApi(a_tenant(**spec).allowing("6", tier="gpu-training")).validate(a_pytorchjob(a_pod().asking(8)))
     ).allowed
 
 
 async def test_a_namespace_that_is_gone() -> None:
-    world = World()
+    world = FakeApi()
     world.known.gone.add("team-alpha")
     answer = await world.validate(a_pytorchjob())
     assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
 
 
 async def test_warn_says_it_and_lets_it_pass() -> None:
-    answer = await World(ALPHA, policy=a_policy(mode="Warn")).validate(a_pytorchjob(a_pod().asking(8)))
+    answer = await FakeApi(ALPHA, policy=a_policy(mode="Warn")).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.allowed
     assert answer.warnings[0].startswith("would be refused: tenant alpha: gpu-training allows 6 GPUs")
 
 
 async def test_a_namespace_that_enforces_by_itself() -> None:
-    world = World(ALPHA, a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
+    world = FakeApi(ALPHA, a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
     assert not (await world.validate(a_pytorchjob(a_pod().asking(8)))).allowed
 
 
@@ -300,15 +300,15 @@ async def test_rays_autoscaler_writes_the_raycluster_itself_and_gets_the_workers
         )
         for replicas in (0, 3)
     )
-    answer = await World(a_tenant().allowing("8")).update(idle, busy)
+    answer = await FakeApi(a_tenant().allowing("8")).update(idle, busy)
     assert answer.allowed
     assert any("the total allows 8 GPUs; this RayCluster asks for 12 in all." in each for each in answer.warnings)
 
 
-async def test_replicas_that_have_no_room_now_are_told_of_and_not_refused() -> None:
+async def test_replicas_that_have_no_room_now_are_reported_and_not_refused() -> None:
     """Its pods are booked one by one, so those that fit come."""
     few, more = a_deployment(a_pod().asking(2), replicas=1), a_deployment(a_pod().asking(2), replicas=3)
-    world = World(a_tenant().allowing("8"))
+    world = FakeApi(a_tenant().allowing("8"))
     for _ in range(2):
         assert (await world.create(a_pod().asking(2))).allowed
     assert (await world.update(few, few.having("spec.replicas", 2))).warnings == []
@@ -328,9 +328,9 @@ async def test_a_tenant_chooses_where_it_borrows() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive", "gpu-batch"])
     rows = tenant.allowing("1", tier="gpu-training").allowing("2", tier="gpu-interactive").allowing("9")
     gang = a_pytorchjob(a_pod().asking(1), workers=2)
-    world = World(rows, gang)
-    told = (await world.validate(gang)).warnings
-    assert any("all pods of this PyTorchJob run as gpu-interactive" in each for each in told)
+    world = FakeApi(rows, gang)
+    sentence = (await world.validate(gang)).warnings
+    assert any("all pods of this PyTorchJob run as gpu-interactive" in each for each in sentence)
     assert (await world.mutate(a_pod().asking(1).owned_by(gang))).patched["spec"]["priorityClassName"] == (
         "gpu-interactive"
     )
@@ -339,7 +339,7 @@ async def test_a_tenant_chooses_where_it_borrows() -> None:
 
 
 async def test_a_tenant_that_only_warns_says_that_the_pods_start() -> None:
-    world = World(a_tenant(onExceed="Warn").allowing("2"))
+    world = FakeApi(a_tenant(onExceed="Warn").allowing("2"))
     assert (await world.create(a_pod().asking(1).of_tier("gpu-batch"))).allowed
     two, four = (a_deployment(a_pod().asking(1), replicas=count).of_tier("gpu-batch") for count in (2, 4))
     total = "tenant alpha: the total is at 1 of 2 GPUs; this Deployment asks for"
@@ -354,7 +354,7 @@ async def test_a_tenant_that_only_warns_says_that_the_pods_start() -> None:
 
 
 async def test_a_tenant_that_demotes_says_as_what_more_pods_run() -> None:
-    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("8"))
+    world = FakeApi(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("8"))
     assert (await world.create(a_pod().asking(1).of_tier("gpu-training"))).allowed
     one, two = (a_deployment(a_pod().asking(1), replicas=count).of_tier("gpu-training") for count in (1, 2))
     assert (await world.create(a_pod(name="more").asking(1).of_tier("gpu-training"))).allowed

@@ -13,7 +13,7 @@ HERE = f"/{'0' * 32}/mutate"
 
 
 def configuration(*entries: tuple[str, str]) -> dict[str, Any]:
-    """As the API server stores it, with one entry for each caBundle and path; "" where there is none."""
+    """Return a configuration as the API server stores it: one entry for each caBundle and path, "" for none."""
     webhooks = [
         {
             "name": f"pods-{number}.gpu-tiers.dev",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, service_names, utc_now
-from certs.self_managed import Kept, Step, advance, data_of, kept_in
+from certs.self_managed import Step, StoredPairs, advance, certificates_in, data_of
 from certs.source import Bundle, bundle_of
 
 NAMES = service_names("gpu-tiers", "gpu-system")
@@ -25,16 +25,16 @@ def days(number: float) -> timedelta:
 class Secret:
     """A Secret as the replicas would keep it, seen at the moments that a test names."""
 
-    kept: Kept = field(default_factory=Kept)
+    stored: StoredPairs = field(default_factory=StoredPairs)
 
     def at(self, now: datetime, *, trusted: bool = False, names: tuple[str, ...] = NAMES) -> Step:
-        step = advance(self.kept, now=now, names=names, lifetimes=Lifetimes(), trusted=trusted)
-        self.kept = kept_in(data_of(step.kept))
+        step = advance(self.stored, now=now, names=names, lifetimes=Lifetimes(), trusted=trusted)
+        self.stored = certificates_in(data_of(step.stored))
         return step
 
     @property
     def bundle(self) -> Bundle:
-        data = data_of(self.kept)
+        data = data_of(self.stored)
         return bundle_of(data["tls.crt"], data["tls.key"], data["ca.crt"])
 
 
@@ -80,7 +80,7 @@ async def test_rotation_breaks_no_client_old_or_new(server):
     old_replica = secret.bundle
     assert secret.at(TODAY + days(0.2), trusted=True).reasons == ("the certificate is of an older CA",)
     # Issued 0.2 days in the future for the story's sake: the real clock must accept it now.
-    secret.kept = replace(secret.kept, leaf=make_leaf(secret.kept.signer, NAMES, TODAY, Lifetimes()))
+    secret.stored = replace(secret.stored, leaf=make_leaf(secret.stored.signer, NAMES, TODAY, Lifetimes()))
     server.serve(secret.bundle)
     after = await server.certificate_for(HOST, trusting=new_client)
     assert after != before
@@ -92,12 +92,12 @@ def test_the_old_ca_is_trusted_until_it_expires():
     secret = due_for_a_new_ca()
     secret.at(TODAY)
     secret.at(TODAY, trusted=True)
-    new, old = secret.kept.authorities
+    new, old = secret.stored.authorities
     end = old.not_valid_after_utc
     secret.at(end - days(1), trusted=True)
-    assert secret.kept.authorities == (new, old)
+    assert secret.stored.authorities == (new, old)
     secret.at(end, trusted=True)
-    assert secret.kept.authorities == (new,)
+    assert secret.stored.authorities == (new,)
 
 
 def test_a_ca_made_in_this_step_is_trusted_by_nobody_whatever_was_trusted_before():
@@ -118,11 +118,11 @@ def test_a_certificate_that_is_due_waits_for_the_new_ca_to_be_trusted_but_not_be
 def test_other_names_mean_another_certificate_of_the_same_ca():
     secret = Secret()
     secret.at(TODAY)
-    authorities = secret.kept.authorities
+    authorities = secret.stored.authorities
     wider = (*NAMES, "2001:DB8:0::7")
     assert secret.at(TODAY, names=wider).reasons == ("the certificate is for other names",)
     assert secret.at(TODAY, names=wider).reasons == ()
-    assert secret.kept.authorities == authorities
+    assert secret.stored.authorities == authorities
 
 
 @pytest.mark.parametrize("part", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
@@ -130,7 +130,7 @@ def test_other_names_mean_another_certificate_of_the_same_ca():
 def test_a_broken_part_is_replaced_and_the_result_stands(part, content):
     secret = Secret()
     secret.at(TODAY)
-    secret.kept = kept_in({**data_of(secret.kept), part: content})
+    secret.stored = certificates_in({**data_of(secret.stored), part: content})
     assert secret.at(TODAY).reasons
     assert secret.at(TODAY, trusted=True).reasons in ((), ("the certificate is of an older CA",))
     assert secret.at(TODAY, trusted=True).reasons == ()
@@ -139,24 +139,24 @@ def test_a_broken_part_is_replaced_and_the_result_stands(part, content):
 def test_a_lost_ca_key_is_a_rotation_not_an_outage():
     secret = Secret()
     secret.at(TODAY)
-    before = secret.kept
-    secret.kept = kept_in({**data_of(before), "ca.key": b""})
+    before = secret.stored
+    secret.stored = certificates_in({**data_of(before), "ca.key": b""})
     assert secret.at(TODAY).reasons == ("no usable CA",)
-    assert data_of(secret.kept)["tls.crt"] == data_of(before)["tls.crt"]
-    assert before.authorities[0] in secret.kept.authorities
+    assert data_of(secret.stored)["tls.crt"] == data_of(before)["tls.crt"]
+    assert before.authorities[0] in secret.stored.authorities
 
 
 def test_the_key_of_another_ca_is_no_signer():
     secret = Secret()
     secret.at(TODAY)
     stranger = make_ca(TODAY, Lifetimes())
-    assert kept_in({**data_of(secret.kept), "ca.key": key_pem(stranger.key)}).signer is None
+    assert certificates_in({**data_of(secret.stored), "ca.key": key_pem(stranger.key)}).signer is None
 
 
 @given(st.dictionaries(st.sampled_from(["ca.crt", "ca.key", "tls.crt", "tls.key", "other"]), st.binary()))
 def test_whatever_the_secret_holds_one_step_makes_it_whole(data):
-    step = advance(kept_in(data), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
-    again = advance(kept_in(data_of(step.kept)), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    step = advance(certificates_in(data), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    again = advance(certificates_in(data_of(step.stored)), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     assert step.reasons
     assert again.reasons == ()
-    assert data_of(again.kept) == data_of(step.kept)
+    assert data_of(again.stored) == data_of(step.stored)

@@ -4,18 +4,18 @@ import pytest
 
 from tests.builders import a_job, a_pod, a_policy, a_tenant
 from tests.builders.built import Built, Tree
-from tests.builders.world import World
-from webhook.cli.cluster.workloads import anew
+from tests.builders.world import FakeApi
+from webhook.cli.cluster.workloads import as_new
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 
 
-async def marked(world: World, pod: Built) -> Tree:
+async def marked(world: FakeApi, pod: Built) -> Tree:
     """The pod as it is stored and runs."""
     stored = world.stored((await world.mutate(pod)).patched)
     return {**stored, "spec": {**stored["spec"], "nodeName": "gpu-0"}, "status": {"phase": "Running"}}
 
 
-async def assigned(world: World, pod: Tree) -> str:
+async def assigned(world: FakeApi, pod: Tree) -> str:
     return str((await world.mutate(pod)).patched["metadata"]["annotations"][ASSIGNED_BY])
 
 
@@ -34,29 +34,29 @@ RULES = [{"match": {"labels": {"team": "vision"}}, "tier": "gpu-batch"}]
     ],
 )
 async def test_a_marked_pod_is_judged_as_its_author_wrote_it(pod: Built, line: str) -> None:
-    world = World(JOB, policy=a_policy(rules=RULES))
+    world = FakeApi(JOB, policy=a_policy(rules=RULES))
     stored = await marked(world, pod)
     assert stored["metadata"]["annotations"][ASSIGNED_BY] == line
-    assert await assigned(world, anew(stored)) == line
+    assert await assigned(world, as_new(stored)) == line
 
 
 async def test_a_policy_that_changed_gives_another_tier_than_the_pod_has() -> None:
-    stored = await marked(World(), a_pod().asking())
+    stored = await marked(FakeApi(), a_pod().asking())
     assert stored["spec"]["priorityClassName"] == "gpu-interactive"
-    changed = World(policy=a_policy(defaultTier="gpu-batch"))
-    assert (await changed.mutate(anew(stored))).patched["spec"]["priorityClassName"] == "gpu-batch"
+    changed = FakeApi(policy=a_policy(defaultTier="gpu-batch"))
+    assert (await changed.mutate(as_new(stored))).patched["spec"]["priorityClassName"] == "gpu-batch"
 
 
 async def test_a_demoted_pod_is_judged_by_the_tier_that_it_asked_for() -> None:
     tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("8")
-    stored = await marked(World(tenant), a_pod().asking().of_tier("gpu-training"))
+    stored = await marked(FakeApi(tenant), a_pod().asking().of_tier("gpu-training"))
     assert stored["spec"]["priorityClassName"] == "gpu-batch"
-    assert anew(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
+    assert as_new(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
 
 
 def test_nothing_of_the_api_server_and_the_scheduler_is_left() -> None:
     tree = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": {"nodeName": "b", "priority": 0}}
-    assert anew(tree) == {
+    assert as_new(tree) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"generateName": "a-", "labels": {}, "annotations": {}},

@@ -1,4 +1,4 @@
-"""What explain and why-pending print of an answer, in each of its forms."""
+"""explain and why-pending print an answer in each of its forms."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def text(found: Explained | WhyPending, capsys: pytest.CaptureFixture[str], form
     return capsys.readouterr().out
 
 
-def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
+def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = Explained(
@@ -46,51 +46,51 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
         refused=REFUSED,
         unread=("Without the right to list pods in alpha, which pods it has can't be told.",),
     )
-    told = text(found, capsys)
-    assert "checkpoint           a: file, saves within 120 s, 130 s of grace\n" in told
-    assert "checkpoint           b: no GPU\n" in told
-    assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in told
-    assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in told
-    assert "8 GPUs as gpu-batch; its pods hold 4" in told
-    assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in told
-    assert "The mode is Warn here: nothing is refused yet." in told
-    assert told.startswith("Without the right to list pods in alpha, which pods it has can't be told.\n\n")
+    output = text(found, capsys)
+    assert "checkpoint           a: file, saves within 120 s, 130 s of grace\n" in output
+    assert "checkpoint           b: no GPU\n" in output
+    assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in output
+    assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in output
+    assert "8 GPUs as gpu-batch; its pods hold 4" in output
+    assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in output
+    assert "The mode is Warn here: nothing is refused yet." in output
+    assert output.startswith("Without the right to list pods in alpha, which pods it has can't be told.\n\n")
 
 
 def test_without_rights_there_is_no_table_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    untold = "Without the right to list tenantquotas.gpu-tiers.dev, what a new one would get can't be told."
-    found = Explained(kind="Job", group="batch", namespace="alpha", name="train", judged=False, unread=(untold,))
-    assert text(found, capsys).splitlines() == [untold]
+    unknown = "Without the right to list tenantquotas.gpu-tiers.dev, what a new one would get can't be told."
+    found = Explained(kind="Job", group="batch", namespace="alpha", name="train", judged=False, unread=(unknown,))
+    assert text(found, capsys).splitlines() == [unknown]
 
 
 def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    told = text(
+    output = text(
         Explained(kind="Pod", name="web", namespace="alpha", mode="Audit", left_alone="it asks for no GPU and no tier"),
         capsys,
     )
-    assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in told
-    assert "type" not in told
-    assert "The mode is Audit here: nothing is refused or changed yet." in told
+    assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in output
+    assert "type" not in output
+    assert "The mode is Audit here: nothing is refused or changed yet." in output
 
 
 def test_the_mode_of_a_file_is_not_said_to_be_the_clusters(capsys: pytest.CaptureFixture[str]) -> None:
-    told = text(Explained(kind="Pod", name="web", namespace="alpha", mode_of_file="Audit"), capsys)
-    assert "--policy says mode Audit; the cluster's mode is not known." in told
-    assert "nothing is refused" not in told
+    output = text(Explained(kind="Pod", name="web", namespace="alpha", mode_of_file="Audit"), capsys)
+    assert "--policy says mode Audit; the cluster's mode is not known." in output
+    assert "nothing is refused" not in output
 
 
-def test_a_guess_is_called_so_wherever_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guess_is_called_so_wherever_it_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     clue = Evidence(WorkloadType.TRAINING, 'its command ("torchrun")', Grade.Shown, "command")
     given = Assignment(None, "workload-type", Phrase("type-is", evidence=clue), clue)
-    told = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
-    assert 'type         training, a guess from its command ("torchrun") (shown)\n' in told
-    assert 'decided by   workload-type: training, a guess from its command ("torchrun")\n' in told
+    output = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
+    assert 'type         training, a guess from its command ("torchrun") (shown)\n' in output
+    assert 'decided by   workload-type: training, a guess from its command ("torchrun")\n' in output
 
 
 NO_CLASS = ClassShown("", 0, "PreemptLowerPriority")
 
 
-def test_a_pod_that_nobody_marked_is_told_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_that_nobody_marked_reads_why(capsys: pytest.CaptureFixture[str]) -> None:
     a_pod = {"kind": "Pod", "name": "a", "namespace": "alpha", "class_now": NO_CLASS}
     alone = text(Explained(**a_pod, left_alone="it asks for no GPU and no tier"), capsys)
     assert "decided by   nobody: gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in alone
@@ -112,15 +112,15 @@ WAITS = WhyPending(
 
 
 def test_an_answer_to_why_is_sentences_and_the_holders(capsys: pytest.CaptureFixture[str]) -> None:
-    told = text(WAITS, capsys).splitlines()
-    assert told[:4] == [
+    output = text(WAITS, capsys).splitlines()
+    assert output[:4] == [
         "Job/train in namespace alpha, gpu-batch, asks for 4 nvidia.com/gpu",
         "WHY",
         "The scheduler says: 0/1 nodes are available",
         "1 of its 4 pods is pending, such as train-0.",
     ]
-    assert "gpu-training   beta     8      b/x    higher priority" in told
-    assert "To have it tried at once: kubectl annotate job/train" in told
+    assert "gpu-training   beta     8      b/x    higher priority" in output
+    assert "To have it tried at once: kubectl annotate job/train" in output
 
 
 def test_programs_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def found(*arguments: object) -> dict[str, Any]:
 
 
 def answer(name: str) -> str:
-    """What the command is expected to say."""
+    """Return the expected output of the command."""
     return (Path(__file__).parent / "answers" / name).read_text(encoding="utf-8")
 
 
@@ -104,13 +104,13 @@ def test_a_misspelt_label_of_a_job_or_of_its_template(tmp_path: Path) -> None:
     job = a_job(name="train").having("metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
     template = a_job(name="tune").having("spec.template.metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
     dump([job, template], tmp_path)
-    told = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
+    by_kind = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
     sentence = "gpu-tiers knows no gpu-tiers.dev/teir; did you mean gpu-tiers.dev/tier?"
-    assert told == {"Job/train": sentence, "Job/tune": sentence}
+    assert by_kind == {"Job/train": sentence, "Job/tune": sentence}
 
 
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:
-    """What `kubectl get -o json` printed."""
+    """Return the file that `kubectl get -o json` would print."""
     trees = [each.json() if isinstance(each, Built) else each for each in items]
     (folder / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": trees}))
 

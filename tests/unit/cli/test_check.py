@@ -24,7 +24,7 @@ from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
 
 def checked(**parts: Any) -> CheckReport:
-    """Of a cluster without certificates that could be read."""
+    """Return the outcome for a cluster without readable certificates."""
     return check_report(a_cluster(unread={"configurations": "list of webhook configurations"}, **parts))
 
 
@@ -59,42 +59,42 @@ def test_what_fails_counts_more_than_what_is_unknown() -> None:
 def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
     report = checked(**running(leader=""))
     assert lines(report)["ledger"] == lines(report)["policy"] == ("unknown", 3)
-    (told,) = [each.what for each in report.checks if each.name == "policy"]
-    assert told == "can't be told without a replica that leads"
+    (result,) = [each.what for each in report.checks if each.name == "policy"]
+    assert result == "can't be told without a replica that leads"
     broken = replace(PUBLISHED, problem="teirs: there is no such field")
     report = checked(**running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
     assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
 
 
 def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
-    """As after a change of the policy that has lost a tier: its quota says nothing any more."""
+    """A change of the policy lost a tier, so the tenant's quota for it says nothing any more."""
     beta = read_tenant(a_tenant("beta", quotas=[{"tier": "gold", "gpus": 4}]).json())
     report = checked(tenants=active(beta, conditions=[{"type": "Exact", "status": "True"}]))
-    (told,) = [each for each in report.checks if each.name == "tenants"]
-    assert (report.word, told.word) == ("failed", "failed")
-    assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: unknown tier "gold"')
+    (result,) = [each for each in report.checks if each.name == "tenants"]
+    assert (report.word, result.word) == ("failed", "failed")
+    assert result.what.startswith('TenantQuota/beta: spec.quotas[0].tier: unknown tier "gold"')
 
 
 def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
-    """As after a removed tier, which several places name: of a tenant, of another, and of the policy."""
+    """A tier was removed that several places name: two tenants, and the policy."""
     beta, gamma = (
         read_tenant(a_tenant(name, maxTier="gold", quotas=[{"tier": "gold", "gpus": 4}]).json())
         for name in ("beta", "gamma")
     )
     exact = [{"type": "Exact", "status": "True"}]
     tenants = (*active(beta, conditions=exact), *active(gamma, conditions=exact))
-    (told,) = [each.what for each in checked(tenants=tenants).checks if each.name == "tenants"]
+    (result,) = [each.what for each in checked(tenants=tenants).checks if each.name == "tenants"]
     tiers = f"known tiers: {a_policy().tiers.names()}"
     unknown = 'unknown tier "gold"'
-    assert told == (
+    assert result == (
         f"TenantQuota/beta: spec.maxTier: {unknown}; TenantQuota/beta: spec.quotas[0].tier: {unknown}; "
         f"TenantQuota/gamma: spec.maxTier: {unknown}; TenantQuota/gamma: spec.quotas[0].tier: {unknown}; {tiers}"
     )
     mistakes = [f"{place}: gold is no tier" for place in ("defaultTier", "rules[0].tier")]
     broken = replace(PUBLISHED, problem="; ".join(f"{each}; {tiers}" for each in mistakes))
     report = checked(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
-    (told,) = [each.what for each in report.checks if each.name == "policy"]
-    assert told.endswith(f": {mistakes[0]}; {mistakes[1]}; {tiers}")
+    (result,) = [each.what for each in report.checks if each.name == "policy"]
+    assert result.endswith(f": {mistakes[0]}; {mistakes[1]}; {tiers}")
 
 
 class Unanswered(Cluster):
@@ -141,21 +141,21 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     half = a_cluster(configurations=(validating(),), admission_policies=(guard,), leader="")
     dry_run = await reading.dry_run_of(reader, half, "default")
     cluster = replace(half, dry_run=dry_run, unread=reader.needs)
-    told = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
-    assert told["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
-    assert told["registered"][0] == "failed"
-    assert told["registered"][1].endswith("no pod gets a tier, and in Enforce GPU pods are refused")
-    assert told["replica"][0] == "ok", "the other webhook has answered"
+    result = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
+    assert result["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
+    assert result["registered"][0] == "failed"
+    assert result["registered"][1].endswith("no pod gets a tier, and in Enforce GPU pods are refused")
+    assert result["replica"][0] == "ok", "the other webhook has answered"
     assert lint_finds("webhook-silent", cluster) == []
 
 
-async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
+async def test_a_policy_that_was_broken_from_the_first_is_reported_with_its_mistakes() -> None:
     installed, policy, no_tiers = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, **running(installed=installed)))
-    (told,) = [each for each in report.checks if each.name == "policy"]
+    (result,) = [each for each in report.checks if each.name == "policy"]
     mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
-    assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is active: {mistake}"
-    assert told.word == "failed"
+    assert result.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is active: {mistake}"
+    assert result.word == "failed"
     assert no_tiers == "a policy that can be read", "so nothing is said of the tiers that tenants name"
 
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
+"""The common behaviour of all commands: help, wrong options, and their end in a closed pipe."""
 
 import json
 import re
@@ -182,7 +182,7 @@ def fits(word: str, line: str) -> bool:
         (("lint", "--policy=four-tier", "--context=prod"), "--context: no cluster is asked about a policy file; leave"),
         (
             ("audit", "-f", "-", "--context=prod"),
-            "--context: no cluster is asked about manifests; leave out the one or",
+            "--context: no cluster is asked about manifests; leave out one of them",
         ),
         (("usage", "--since=1d", "--context=prod"), "--context: no cluster is asked with --since, which Prometheus"),
         (("policy", "diff", "four-tier", "-f", "-"), "so name the old policy too: policy diff OLD NEW"),
@@ -200,14 +200,14 @@ def fits(word: str, line: str) -> bool:
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_mistake_is_reported_with_what_to_write(arguments: tuple[str, ...], sentence: str) -> None:
     code, text = said(*arguments)
     assert code == 2
     assert sentence in " ".join(text.replace("│", " ").split())
 
 
 def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
-    """As in `gpu-tiers review examples | head -1`, which ends as kubectl does."""
+    """`gpu-tiers review examples | head -1` ends as kubectl does."""
     command = [*GPU_TIERS, "review", str(EXAMPLES / "warnings")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout
@@ -221,7 +221,7 @@ def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
 @pytest.mark.parametrize(
     "command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES / "warnings"))]
 )
-def test_a_full_disk_is_told_in_a_sentence(command: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported_in_a_sentence(command: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         run = subprocess.run([*GPU_TIERS, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (2, "can't write: No space left on device\n")

@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` reads: manifests, tenants, a policy, and what is said of those that are none."""
+"""The documents that `gpu-tiers review` reads: manifests, tenants, a policy, and others, which are named."""
 
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def test_aliases_that_unfold_without_end_are_refused() -> None:
     assert "more than 1000000 values in one document" in errors
 
 
-def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
-    """Else a pod above the ceiling passes, and nobody knows why."""
+def test_a_quota_without_the_namespace_that_it_selects_is_reported() -> None:
+    """The mistake would otherwise go unseen: a pod above the ceiling passes, and nobody knows why."""
     pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
     code, _, errors = review("-f", pod, "--tenants", beta)
     assert code == 0
@@ -53,7 +53,7 @@ def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
 DENY = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\nnamespacesWithoutTenant: Deny\n"
 
 
-def test_a_namespace_of_no_tenant_is_told_as_the_policy_has_it(tmp_path: Path) -> None:
+def test_a_namespace_of_no_tenant_is_treated_as_the_policy_has_it(tmp_path: Path) -> None:
     pod = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml")
     alpha = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
     tenants, policy = tmp_path / "tenants.yaml", tmp_path / "policy.yaml"

@@ -1,4 +1,4 @@
-"""What somebody with few rights is told: the way out that is his own comes first."""
+"""A person with few rights reads first what that person can do alone."""
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` takes: files and folders by name, and a repository as it is, with more in it than objects."""
+"""The inputs of `gpu-tiers review`: files and folders by name, and a repository with more in it than objects."""
 
 import gzip
 import json
@@ -130,7 +130,7 @@ def test_a_broken_object_is_named_and_the_rest_is_reviewed(tmp_path: Path, text:
     assert sentence in named
 
 
-def test_what_is_broken_is_told_in_every_form(tmp_path: Path) -> None:
+def test_what_is_broken_is_reported_in_every_form(tmp_path: Path) -> None:
     write(tmp_path, good=POD % "a", pod="apiVersion: v1\nkind: Pod\nmetadata: [\n")
     code, out, errors = review(str(tmp_path), "-o", "json")
     assert (code, len(out.splitlines())) == (2, 1)
@@ -191,7 +191,7 @@ def test_only_filters_what_is_shown_and_nothing_else() -> None:
 
 
 def test_a_namespace_is_that_of_objects_that_name_none_and_no_others() -> None:
-    """As kubectl has it."""
+    """kubectl's --namespace means the same."""
     found = findings("-", "-n", "team-alpha", *WORLD, stdin=GPU_POD % "a")
     assert [each["namespace"] for each in found] == ["team-alpha"]
     other = (GPU_POD % "b").replace("name: b}", "name: b, namespace: team-beta}")

@@ -51,7 +51,7 @@ def refusing(code: int, message: str) -> Answers:
 
 
 def asked(folder: Path, server: str, user: dict[str, Any], *command: str) -> tuple[int, str]:
-    """What a command ends with, and says."""
+    """Return the exit status and the output of a command."""
     config = folder / "config"
     context = {"cluster": "one", "user": "ada", "namespace": "alpha"}
     config.write_text(
@@ -85,18 +85,18 @@ def test_a_login_that_is_not_accepted_is_no_missing_right(
     answering: Answering, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     server = answering(refusing(401, "Unauthorized"))
-    code, told = asked(tmp_path, server, {"token": "of-yesterday"}, *command)
+    code, text = asked(tmp_path, server, {"token": "of-yesterday"}, *command)
     assert code == 2
-    assert "HTTP 401, Unauthorized. The API server does not accept this login: log in again" in told
-    assert "ClusterRole" not in told
+    assert "HTTP 401, Unauthorized. The API server does not accept this login: log in again" in text
+    assert "ClusterRole" not in text
 
 
 def test_who_gives_no_login_is_not_sent_for_a_role(answering: Answering, tmp_path: Path) -> None:
     message = 'tenantquotas is forbidden: User "system:anonymous" cannot list resource "tenantquotas"'
-    code, told = asked(tmp_path, answering(refusing(403, message)), {}, "usage")
+    code, text = asked(tmp_path, answering(refusing(403, message)), {}, "usage")
     assert code == 2
-    assert "The API server does not accept this login: log in again" in told
-    assert "ClusterRole" not in told
+    assert "The API server does not accept this login: log in again" in text
+    assert "ClusterRole" not in text
 
 
 READER = "--clusterrole=gpu-tiers-reader "
@@ -127,10 +127,10 @@ def test_the_role_that_is_named_has_the_right(path: str, role: str) -> None:
 def test_who_has_the_reader_is_not_sent_for_it(answering: Answering, tmp_path: Path) -> None:
     server = answering(AnApi("/apis/batch/v1/namespaces/beta/jobs/train"))
     command = ("explain", "job/train", "--namespace=beta", "--policy=four-tier")
-    code, told = asked(tmp_path, server, {"token": "hers"}, *command)
+    code, text = asked(tmp_path, server, {"token": "hers"}, *command)
     assert code == 2
-    assert "ClusterRole view has the right; an admin of namespace beta binds it: " in told
-    assert "gpu-tiers-reader" not in told
+    assert "ClusterRole view has the right; an admin of namespace beta binds it: " in text
+    assert "gpu-tiers-reader" not in text
 
 
 class AnApi:
@@ -168,42 +168,42 @@ def test_an_audit_of_a_part_concludes_nothing_of_the_whole(answering: Answering,
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     )
     command = ("audit", "--namespace=beta", "--policy=four-tier")
-    code, told = asked(tmp_path, answering(AnApi(*hidden)), {"token": "hers"}, *command)
-    assert code == 0, told
-    assert "Without the right to list rayjobs.ray.io and pytorchjobs.kubeflow.org, what the policy does to" in told
-    assert told.count("Without the right to list rayjobs") == 1
-    assert "Of what could be read, no workload has GPUs." in told
-    assert told.count("ClusterRole view has the right where the operator adds its kinds to it") == 1
-    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in told
+    code, text = asked(tmp_path, answering(AnApi(*hidden)), {"token": "hers"}, *command)
+    assert code == 0, text
+    assert "Without the right to list rayjobs.ray.io and pytorchjobs.kubeflow.org, what the policy does to" in text
+    assert text.count("Without the right to list rayjobs") == 1
+    assert "No workload that could be read has GPUs." in text
+    assert text.count("ClusterRole view has the right where the operator adds its kinds to it") == 1
+    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in text
 
 
 def test_without_pods_an_audit_says_of_which_namespace(answering: Answering, tmp_path: Path) -> None:
     server = answering(AnApi("/api/v1/namespaces/beta/pods"))
-    code, told = asked(tmp_path, server, {"token": "hers"}, "audit", "--namespace=beta", "--policy=four-tier")
+    code, text = asked(tmp_path, server, {"token": "hers"}, "audit", "--namespace=beta", "--policy=four-tier")
     assert code == 2
-    assert told.startswith("Without the right to list pods in beta, what the policy does to workloads can't be told.")
-    assert "ClusterRole view has the right; an admin of namespace beta binds it" in told
+    assert text.startswith("Without the right to list pods in beta, what the policy does to workloads can't be told.")
+    assert "ClusterRole view has the right; an admin of namespace beta binds it" in text
 
 
 @pytest.mark.parametrize("command", ["lint", "check"])
 def test_the_role_for_what_is_not_checked_is_named(answering: Answering, tmp_path: Path, command: str) -> None:
     server = answering(AnApi("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"))
-    _, told = asked(tmp_path, server, {"token": "hers"}, command)
-    assert "the right to list webhook configurations" in told
-    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in told
-    assert READER not in told
+    _, text = asked(tmp_path, server, {"token": "hers"}, command)
+    assert "the right to list webhook configurations" in text
+    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in text
+    assert READER not in text
 
 
 @pytest.mark.parametrize("answer", [(404, "<html>not here</html>"), (200, "<html>welcome</html>")], ids=["404", "200"])
 def test_a_server_that_is_no_api_server_has_no_say_in_quotas(
     answering: Answering, tmp_path: Path, answer: tuple[int, str]
 ) -> None:
-    code, told = asked(tmp_path, answering(lambda _: answer), {"token": "hers"}, "usage")
-    assert code == 2, told
-    assert "There is no TenantQuota" not in told
-    assert "what answers is no API server" in told or "the answer is not what a Kubernetes API sends" in told
+    code, text = asked(tmp_path, answering(lambda _: answer), {"token": "hers"}, "usage")
+    assert code == 2, text
+    assert "There is no TenantQuota" not in text
+    assert "what answers is no API server" in text or "the answer is not what a Kubernetes API sends" in text
 
 
 def test_a_cluster_without_tenants_says_so(answering: Answering, tmp_path: Path) -> None:
-    code, told = asked(tmp_path, answering(AnApi()), {"token": "hers"}, "usage")
-    assert (code, told.strip()) == (0, "There is no TenantQuota: no tenant has a quota.")
+    code, text = asked(tmp_path, answering(AnApi()), {"token": "hers"}, "usage")
+    assert (code, text.strip()) == (0, "There is no TenantQuota: no tenant has a quota.")

@@ -25,7 +25,7 @@ def test_what_to_do_where_there_is_no_answer(arguments: list[str], said: str) ->
 PAIR = ("gpu-batch", "gpu-training", "alpha")
 
 
-def test_a_hook_would_have_kept_what_is_lost_without_less_what_evictions_lose_that_save() -> None:
+def test_a_hook_would_have_saved_what_is_lost_without_less_what_evictions_lose_that_save() -> None:
     pods = {(*PAIR, "saved"): 10.0, (*PAIR, "no-hook"): 3.0, (*PAIR, "nothing-listens"): 1.0}
     lost = {
         (*PAIR, "saved", "true"): 200.0,
@@ -37,7 +37,7 @@ def test_a_hook_would_have_kept_what_is_lost_without_less_what_evictions_lose_th
     assert found.hook_would_save == 7_420.0, "four evictions that lose 20 GPU-seconds each"
 
 
-def test_without_a_save_nothing_tells_what_a_hook_would_have_kept() -> None:
+def test_without_a_save_nothing_shows_what_a_hook_would_have_saved() -> None:
     found = report_of("7d", {(*PAIR, "no-hook"): 1.0}, {(*PAIR, "no-hook", "false"): 60.0})
     assert found.hook_would_save is None
     assert found.rows[0].lost == Work(60.0, exact=False)

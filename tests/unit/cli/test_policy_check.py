@@ -34,7 +34,7 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
     )
 
 
-def test_every_mistake_is_told_with_its_field(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_with_its_field(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
     known = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"

@@ -33,7 +33,7 @@ def new(tmp_path: Path) -> Path:
 
 
 def answer(name: str) -> str:
-    """What the command is expected to say."""
+    """Return the expected output of the command."""
     return (Path(__file__).parent / "answers" / name).read_text(encoding="utf-8")
 
 
@@ -170,6 +170,6 @@ def test_a_changed_quota_is_compared_with_the_one_that_it_replaces(tmp_path: Pat
     job = manifests("pytorchjob-llm-finetune")
     code, out, errors = diff(OLD, OLD, *job, *TENANTS, "--new-tenants", tmp_path / "new")
     assert (code, errors) == (1, "")
-    assert "1 of 1 object changes: 1 is let in" in out
+    assert "1 of 1 object changes: 1 is admitted" in out
     assert diff(OLD, OLD, *job, *TENANTS, "--new-tenants", EXAMPLES / "tenants")[0] == 0
     assert diff(OLD, OLD, *job, "--new-tenants", tmp_path / "new")[2].startswith("--new-tenants: goes with --tenants")

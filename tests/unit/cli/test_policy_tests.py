@@ -222,7 +222,7 @@ def test_a_file_of_several_workloads_needs_the_name_of_one(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_nothing_is_run(tmp_path: Path, cases: str, problem: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_nothing_is_run(tmp_path: Path, cases: str, problem: str) -> None:
     file = suite(tmp_path, cases)
     assert run(file) == (2, "", f"{file}:{problem.replace('FOLDER', str(tmp_path))}\n")
 
@@ -242,18 +242,18 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_run(tmp_path: Path, case
         ("{", ": not YAML: "),
     ],
 )
-def test_a_mistake_above_the_cases_is_told_once(tmp_path: Path, head: str, problem: str) -> None:
+def test_a_mistake_above_the_cases_is_reported_once(tmp_path: Path, head: str, problem: str) -> None:
     file = suite(tmp_path, f"{NOTEBOOK}  expect: {{}}" if "cases" in head else "", head)
     code, out, errors = run(file)
     assert (code, out, errors.count("\n")) == (2, "", 1)
     assert errors.startswith(f"{file}{problem}")
 
 
-def test_missing_files_are_told_beside_the_fields_that_are_wrong(tmp_path: Path) -> None:
+def test_missing_files_are_reported_beside_the_fields_that_are_wrong(tmp_path: Path) -> None:
     cases = "- {name: a, workload: job.yaml, expect: {teir: x}}\n- {name: b, workload: pod.yaml, expect: {}}"
     file = suite(tmp_path, cases, HEAD.replace(f"{EXAMPLES}/tenants", "tenants.yaml"))
-    told = [line.removeprefix(f"{file}:") for line in run(file)[2].splitlines()]
-    assert told == [
+    lines = [line.removeprefix(f"{file}:") for line in run(file)[2].splitlines()]
+    assert lines == [
         f"4: tenants[0]: {tmp_path}/tenants.yaml: there is no such file or folder",
         "6: cases[0].expect.teir: there is no such field; did you mean tier?",
         f"6: cases[0].workload: {tmp_path}/job.yaml: there is no such file or folder",
@@ -261,7 +261,7 @@ def test_missing_files_are_told_beside_the_fields_that_are_wrong(tmp_path: Path)
     ]
 
 
-def test_a_broken_tenant_is_told_once(tmp_path: Path) -> None:
+def test_a_broken_tenant_is_reported_once(tmp_path: Path) -> None:
     tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text().replace("maxTier", "maxTeir")
     (tmp_path / "tenants.yaml").write_text(tenant)
     case = f"workload: {EXAMPLES}/pod-batch.yaml, expect: {{}}}}\n"

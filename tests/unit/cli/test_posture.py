@@ -17,9 +17,9 @@ from webhook.kube.errors import NotFound
 
 
 def test_the_mode_of_a_file_is_not_said_to_be_a_clusters() -> None:
-    told = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
-    assert told.endswith("--policy says mode Audit; the cluster's mode is not known.\n")
-    assert "nothing is refused" not in told
+    output = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
+    assert output.endswith("--policy says mode Audit; the cluster's mode is not known.\n")
+    assert "nothing is refused" not in output
 
 
 FOUR = policy_file(preset="four-tier")
@@ -36,20 +36,20 @@ class Cluster:
     """An API server with a policy file, another active policy, and the classes of both. It is its own client."""
 
     def __init__(self, file: str, published: str) -> None:
-        told = Published(published, digest_of(published), "2026-11-23T09:00:00Z")
+        output = Published(published, digest_of(published), "2026-11-23T09:00:00Z")
         place = {"namespace": "gpu-tiers", "labels": {"app.kubernetes.io/name": "gpu-tiers"}}
         values = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "acme-prod": 9000, "urgent": 500}
         self._there: dict[str, list[dict[str, Any]]] = {
             "configmaps": [
                 {"metadata": {**place, "name": "gpu-tiers"}, "data": {"policy.yaml": file}},
-                {"metadata": {**place, "name": "gpu-tiers-active"}, "data": told.data()},
+                {"metadata": {**place, "name": "gpu-tiers-active"}, "data": output.data()},
             ],
             "priorityclasses": [{"metadata": {"name": name}, "value": value} for name, value in values.items()],
         }
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator["Cluster"]:
-        """As a Target gives one."""
+        """Yield the client, as a Target does."""
         yield self
 
     async def get(self, place: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Cluster:
         raise NotFound(place, 404)
 
     async def list_pages(self, place: str, params: object = None) -> AsyncIterator[Page]:
-        """What there is of a kind."""
+        """Yield the objects of a kind."""
         del params
         found = self._there.get(place.rpartition("/")[2], [])
         yield Page(items=[msgspec.Raw(msgspec.json.encode(each)) for each in found])
@@ -74,7 +74,7 @@ async def test_the_classes_of_a_policy_that_is_just_arriving_are_not_shown_as_ot
     assert [each.name for each in found.classes] == ["urgent"]
 
 
-async def test_once_it_is_in_force_those_of_the_former_one_are(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_once_it_is_active_those_of_the_former_one_are(capsys: pytest.CaptureFixture[str]) -> None:
     found = await _of_cluster(Cluster(file=ACME, published=ACME))  # type: ignore[arg-type]
     assert capsys.readouterr().err == ""
     assert [each.name for each in found.classes] == ["gpu-training", "gpu-serving", "urgent"]

@@ -12,7 +12,7 @@ from webhook.cli.progress import Steps
 
 
 def shown(after: float, *until: str, terminal: bool = True) -> str:
-    """What a command writes whose two steps last until each of these words is there, or a tenth of a second."""
+    """Return the output of a command with two steps, each of which lasts until one of these words or 0.1 s."""
     written = io.StringIO()
     first, second = until or ("", "")
     with Steps(Console(file=written, force_terminal=terminal, width=100), after) as steps:

@@ -36,8 +36,8 @@ def chart(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def helm(monkeypatch: pytest.MonkeyPatch) -> None:
-    beside = Path(sys.executable).parent
-    monkeypatch.setenv("PATH", f"{beside}:{os.environ['PATH']}")
+    binaries = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{binaries}:{os.environ['PATH']}")
     if shutil.which("helm") is None:
         pytest.skip("helm is not installed")
 

@@ -1,4 +1,4 @@
-"""What a tenant's account says without one pod, so that the pod can be judged that comes in its place."""
+"""A tenant's account without one pod, so that its replacement can be judged."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import a_job, a_pod
 from webhook.admission.reviewer import Verdict
-from webhook.cli.explain.explanation import account_without, evicted_first, refusal_of, told_of_next
+from webhook.cli.explain.explanation import account_without, evicted_first, next_finding, refusal_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry
@@ -58,8 +58,8 @@ def test_the_lowest_of_those_that_run_is_evicted_first() -> None:
 
 def over_quota(used: int) -> Verdict:
     numbers = {"used": Decimal(used), "hard": Decimal(8), "gpus": Decimal(1)}
-    told = {"row": "gpu-training", "what": Phrase("this-pod"), "reserved": "", "flavor": "", "fits": ""}
-    return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **told, **numbers))
+    shown = {"row": "gpu-training", "what": Phrase("this-pod"), "reserved": "", "flavor": "", "fits": ""}
+    return Verdict(refusal=Refusal(Reason.OVER_QUOTA, "over-quota", tenant="alpha", **shown, **numbers))
 
 
 def finding(verdict: Verdict, *pods: Finding) -> Finding:
@@ -68,16 +68,16 @@ def finding(verdict: Verdict, *pods: Finding) -> Finding:
 
 
 def test_the_sentence_says_what_the_table_of_the_rows_says() -> None:
-    """Of a tenant that uses 10 of 8, one of which the pod holds that is replaced."""
+    """The tenant uses 10 of 8 GPUs, one of them in the pod that is replaced."""
     now, in_its_place = finding(over_quota(10)), finding(over_quota(9))
-    told = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1. [over-quota]"
-    assert refusal_of(told_of_next(now, in_its_place), booked=False) == told
-    of_job = told_of_next(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
-    assert refusal_of(of_job, booked=False) == told
+    shown = "exceeded quota: tenant alpha: gpu-training is at 10 of 8 GPUs; this pod asks for 1. [over-quota]"
+    assert refusal_of(next_finding(now, in_its_place), booked=False) == shown
+    of_job = next_finding(finding(over_quota(10), now), finding(over_quota(9), in_its_place))
+    assert refusal_of(of_job, booked=False) == shown
 
 
-def test_what_fits_in_the_place_of_another_is_told_so() -> None:
+def test_what_fits_in_the_place_of_another_says_so() -> None:
     fits = finding(Verdict())
-    assert told_of_next(finding(over_quota(8)), fits) is fits
+    assert next_finding(finding(over_quota(8)), fits) is fits
     one_by_one = finding(over_quota(8), fits)
-    assert told_of_next(finding(over_quota(8), finding(over_quota(8))), one_by_one) is one_by_one
+    assert next_finding(finding(over_quota(8), finding(over_quota(8))), one_by_one) is one_by_one

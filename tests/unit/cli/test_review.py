@@ -110,7 +110,7 @@ def test_a_runtime_is_a_fact_too(runtime: Built, title: str) -> None:
 
 
 async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
-    """As the demo asks: a Master and three Workers draw on one quota."""
+    """The demo asks for this: a Master and three Workers draw on one quota."""
     world = list(documents(str(EXAMPLES / "tenants")))
     (job,) = documents(str(EXAMPLES / "pytorchjob-llm-finetune.yaml"))
     replicas = job.tree["spec"]["pytorchReplicaSpecs"]
@@ -174,7 +174,7 @@ def test_so_does_a_daemonset_of_a_kind_that_nobody_knows() -> None:
     assert not found["allowed"]
 
 
-def test_a_deployment_without_gpus_that_names_a_tier_is_told_what_its_pods_get() -> None:
+def test_a_deployment_without_gpus_that_names_a_tier_reads_what_its_pods_get() -> None:
     (found,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("system-cluster-critical", "gpu-batch"))
     assert (found["tier"], found["step"], found["allowed"]) == ("gpu-batch", "class", True)
 

@@ -38,7 +38,7 @@ def test_what_the_api_server_refuses_is_refused(tmp_path: Path, spec: Tree, sent
     assert errors == f"{file}:1: TenantQuota/alpha: {sentence}\n"
 
 
-def test_every_mistake_of_every_object_is_told(tmp_path: Path) -> None:
+def test_every_mistake_of_every_object_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "tenants.yaml"
     file.write_text(
         """
@@ -134,8 +134,8 @@ def test_a_label_of_a_namespace_that_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "namespace.yaml"
     file.write_text(NAMESPACE.replace("team: a", "gpu-tiers.dev/mode: Enfroce"))
     for given in (("-f", POD, "--tenants", str(file)), ("-f", POD, "-f", str(file))):
-        told = f'{file}:2: Namespace/lab: [unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode'
-        assert review(*given)[2].startswith(told)
+        line = f'{file}:2: Namespace/lab: [unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode'
+        assert review(*given)[2].startswith(line)
 
 
 def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None
 
 
 def walk(tree: Any) -> Iterator[Tree]:
-    """Each schema in a schema."""
+    """Yield each schema in a schema."""
     if isinstance(tree, dict) and ("type" in tree or "x-kubernetes-int-or-string" in tree):
         yield tree
         for each in (*tree.get("properties", {}).values(), tree.get("items"), tree.get("additionalProperties")):

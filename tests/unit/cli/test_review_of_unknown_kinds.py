@@ -57,7 +57,7 @@ def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_jud
 
 @pytest.mark.parametrize("holder", [{"components": [{"template": PYTORCH_JOB}]}, {"manifests": [PYTORCH_JOB]}])
 def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
-    """As of a ManifestWork: the object in it is applied by a controller, with owners of its own."""
+    """A controller applies the object in a ManifestWork, with owners of its own."""
     found = record({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "spec": holder})
     assert found["workloadType"] == "training"
     (inside,) = found["inside"]
@@ -81,7 +81,7 @@ def test_of_these_nothing_comes(kind: str, spec: dict[str, Any]) -> None:
 
 
 def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
-    """As manifests stand in a repository, before envsubst: an API server would refuse them, a reader understands."""
+    """Manifests have such numbers before envsubst: an API server would refuse them, a reader understands."""
     template = yaml.safe_load(GPU_POD)
     template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "$GPU_PER_NODE"}}
     worker = {"replicas": "${NUM_NODES:-4}", "template": template}
@@ -124,7 +124,7 @@ def test_a_template_in_the_wrong_field_is_found_before_anybody_wonders_where_its
     assert "one with GPUs seems to lie at spec.router.template" in reviewed(service)
 
 
-def test_a_row_of_the_policy_that_points_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_row_of_the_policy_that_points_nowhere_is_reported(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("""
 apiVersion: config.gpu-tiers.dev/v1alpha1
@@ -198,7 +198,7 @@ def test_a_template_of_claims_without_a_name_is_no_use() -> None:
     assert "left alone: it has no name, so no other object can name it" in review("-", stdin=template)[1]
 
 
-def test_a_claim_that_names_nothing_is_told_what_to_write() -> None:
+def test_a_claim_that_names_nothing_reads_what_to_write() -> None:
     spec = "{resourceClaims: [{name: gpu}], containers: [{name: a, image: b, resources: {claims: [{name: gpu}]}}]}"
     code, out, _ = review("-", stdin=OF_KUBERNETES % ("v1", "Pod", spec))
     assert code == 1

@@ -22,8 +22,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 def serve(*arguments: str, **environment: str) -> tuple[int, str]:
-    told = CliRunner().invoke(app, ["serve", *arguments], env=environment)
-    return told.exit_code, told.stderr
+    answer = CliRunner().invoke(app, ["serve", *arguments], env=environment)
+    return answer.exit_code, answer.stderr
 
 
 def test_without_options_the_defaults_count(started: list[Settings]) -> None:

@@ -1,4 +1,4 @@
-"""How a review ends: so many of each grade, and which a label would settle."""
+"""The end of a review: so many of each grade, and which a label would settle."""
 
 from tests.unit.cli.reviewing import WORLD, review
 from webhook.sentences.sentence import address

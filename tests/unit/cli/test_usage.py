@@ -1,4 +1,4 @@
-"""What `gpu-tiers usage` shows of a row: what runs, what has no node, what is reserved."""
+"""The columns of `gpu-tiers usage` for a row: running, without a node, reserved."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each warning has an example that triggers it, and nothing else."""
+"""The examples of warnings: each warning has one that triggers it, and nothing else."""
 
 import json
 from pathlib import Path

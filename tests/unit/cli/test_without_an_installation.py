@@ -22,19 +22,19 @@ from webhook.policy.values.tier_policy import Mode
 class Cluster:
     """An API server with these ConfigMaps of ours, and nothing else. It is its own client."""
 
-    def __init__(self, *names: str, data: Mapping[str, str] | None = None, beside: str = "") -> None:
-        self._names, self._data, self._beside = names, data or {"policy.yaml": ""}, beside
+    def __init__(self, *names: str, data: Mapping[str, str] | None = None, suffix: str = "") -> None:
+        self._names, self._data, self._suffix = names, data or {"policy.yaml": ""}, suffix
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator["Cluster"]:
-        """As a Target gives one."""
+        """Yield the client, as a Target does."""
         yield self
 
     async def list_pages(self, place: str, params: object = None) -> AsyncIterator[Page]:
         """The ConfigMaps."""
         del params
         found = [
-            {"metadata": {"namespace": each, "name": f"gpu-tiers{self._beside}"}, "data": self._data}
+            {"metadata": {"namespace": each, "name": f"gpu-tiers{self._suffix}"}, "data": self._data}
             for each in self._names
         ]
         wanted = found if place == "/api/v1/configmaps" else []
@@ -64,7 +64,7 @@ async def of_explain(cluster: Any) -> object:
 @pytest.mark.parametrize(
     ("cluster", "problem"),
     [
-        (Cluster(), "no ConfigMap of a gpu-tiers installation is there"),
+        (Cluster(), "there is no ConfigMap of a gpu-tiers installation"),
         (Cluster("a", "b"), "several installations: a/gpu-tiers, b/gpu-tiers"),
     ],
     ids=["none", "two"],
@@ -80,9 +80,9 @@ async def test_it_says_what_to_do_instead(
 async def test_where_somebody_deleted_the_policy_s_config_map_the_one_beside_it_answers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = Published(policy_file(mode="Warn"), "a1b2", "2026-11-21T09:00:00Z").data()
-    data = {key: value or "" for key, value in told.items()}
-    cluster: Any = Cluster("gpu-tiers", data=data, beside="-active")
+    published = Published(policy_file(mode="Warn"), "a1b2", "2026-11-21T09:00:00Z").data()
+    data = {key: value or "" for key, value in published.items()}
+    cluster: Any = Cluster("gpu-tiers", data=data, suffix="-active")
     assert (await read_active_policy(cluster, None)).mode is Mode.Warn
     assert capsys.readouterr().err == (
         "Warning: ConfigMap gpu-tiers/gpu-tiers does not exist. "
@@ -100,7 +100,7 @@ async def test_check_names_no_option_that_it_has_not() -> None:
 SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in API group "" at the cluster scope'
 
 
-def test_a_missing_right_is_told_as_kubectl_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_right_is_reported_as_by_kubectl(capsys: pytest.CaptureFixture[str]) -> None:
     async def forbidden() -> None:
         raise failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
 

@@ -16,7 +16,7 @@ NAMESPACES = "/api/v1/namespaces"
 
 
 class LaggingApi:
-    """In the place of `webhook.kube.client.Client`; what stands in `listed` is there from the start."""
+    """A fake of `webhook.kube.client.Client`; what stands in `listed` is there from the start."""
 
     def __init__(self, listed: Mapping[str, list[Tree]]) -> None:
         self._listed = listed

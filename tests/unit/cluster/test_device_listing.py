@@ -1,4 +1,4 @@
-"""How each node serves GPUs, by the nodes and the ResourceSlices that an API server lists."""
+"""The GPUs of each node, by the nodes and the ResourceSlices that an API server lists."""
 
 from tests.builders.claims import a_device, a_slice
 from webhook.cluster.listed import plugged_resources, supply_of

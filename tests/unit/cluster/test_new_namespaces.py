@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy, a_tenant, live_classes
 from tests.builders.counted_ledger import CountedLedger
-from tests.builders.world import Answer, World
+from tests.builders.world import Answer, FakeApi
 from tests.unit.cluster.lagging import LaggingApi, Tree
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster, live_cluster
@@ -41,7 +41,7 @@ class Lagging:
 
     def __post_init__(self) -> None:
         self.live = self.cluster.known
-        self.world = World(policy=POLICY)
+        self.world = FakeApi(policy=POLICY)
         self.ledger = CountedLedger(lambda: 0.0, self.live.tenant_name)
         self.world.webhooks = Webhooks(self.cluster, self.ledger, lambda: POLICY, lambda *_: None)
 
@@ -98,7 +98,7 @@ async def test_a_namespace_that_the_watch_deletes_is_nobodys(lagging: Lagging) -
     assert lagging.live.tenant_name("brand-new") is None
 
 
-async def test_what_is_not_there_is_told_and_nobodys(lagging: Lagging) -> None:
+async def test_what_is_not_there_is_reported_and_nobodys(lagging: Lagging) -> None:
     with pytest.raises(Unreadable, match=r"^namespace brand-new does not exist$"):
         await lagging.live.namespace("brand-new")
     assert lagging.live.tenant_name("brand-new") is None

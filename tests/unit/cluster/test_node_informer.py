@@ -24,18 +24,18 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_nodes_are_known_by_the_labels_of_flavors() -> None:
     api = LaggingApi({NODES: [node("h100-0", {PRODUCT: "H100", "zone": "b"}), node("cpu-0", {"zone": "b"})]})
-    nodes, told = NodeInformer(cast("Client", api)), list[str]()
-    nodes.subscribe(told.append)
+    nodes, names = NodeInformer(cast("Client", api)), list[str]()
+    nodes.subscribe(names.append)
     async with asyncio.timeout(60):
         nodes.follow({PRODUCT})
         await nodes.wait_synced()
         assert (nodes.labels("h100-0"), nodes.labels("cpu-0")) == ({PRODUCT: "H100"}, {})
-        await until(lambda: len(told) == 2)
-        told.clear()
+        await until(lambda: len(names) == 2)
+        names.clear()
         await api.bring("MODIFIED", node("h100-0", {PRODUCT: "H100", "zone": "c"}), NODES)
-        assert told == [], "a heartbeat is no news"
+        assert names == [], "a heartbeat is no news"
         await api.bring("MODIFIED", node("cpu-0", {PRODUCT: "A100"}), NODES)
-        assert (told, nodes.labels("cpu-0")) == (["cpu-0"], {PRODUCT: "A100"})
+        assert (names, nodes.labels("cpu-0")) == (["cpu-0"], {PRODUCT: "A100"})
         await api.bring("DELETED", node("cpu-0", {PRODUCT: "A100"}), NODES)
         assert nodes.labels("cpu-0") is None
         nodes.follow(set())

@@ -71,7 +71,7 @@ async def test_another_groups_job_is_not_the_job_of_batch():
     assert await links(reference("Job", "train", "1", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
 
 
-async def test_a_forged_uid_is_told():
+async def test_a_forged_uid_is_reported():
     cluster = Cluster().holds(JOB, "train", "1")
     with pytest.raises(Unreadable, match="owner Job/train has another UID than the reference to it"):
         await links(reference("Job", "train", "9"), BUILT_IN, cluster.fetch)
@@ -82,12 +82,12 @@ async def test_a_uid_that_can_be_none_is_not_looked_up():
         await links(reference("Job", "train", "x" * 1_000_000), BUILT_IN, Cluster().fetch)
 
 
-async def test_a_missing_owner_is_told():
+async def test_a_missing_owner_is_reported():
     with pytest.raises(Unreadable, match="owner Job/train does not exist"):
         await links(reference("Job", "train", "1"), BUILT_IN, Cluster().fetch)
 
 
-async def test_a_ring_of_owners_is_told():
+async def test_a_ring_of_owners_is_reported():
     cluster = (
         Cluster().holds(JOB, "a", "1", reference("Job", "b", "2")).holds(JOB, "b", "2", reference("Job", "a", "1"))
     )

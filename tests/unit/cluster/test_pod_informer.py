@@ -1,4 +1,4 @@
-"""How long a pod that is being deleted counts."""
+"""The time for which a pod that is being deleted counts."""
 
 import msgspec
 

@@ -14,7 +14,7 @@ HOOK = {"preStop": {"exec": {"command": ["save"]}}}
 
 
 def reduced(pod: PodBuilder, *devices: Devices, **status: Any) -> PodSummary:
-    """What is kept of a pod as the API server lists it."""
+    """Return the reduced form of a pod as the API server lists it."""
     return summary_of(view({**pod.sent(), "status": {"phase": "Running", **status}}, SeenPod), devices, a_policy())
 
 
@@ -36,7 +36,7 @@ def test_what_the_scheduler_sets_aside_for_it() -> None:
     assert reduced(pod.having("spec.initContainers", [fetch])).cpu == Decimal("4.25")
 
 
-def test_of_a_pod_without_gpus_nothing_more_is_kept() -> None:
+def test_of_a_pod_without_gpus_nothing_more_is_stored() -> None:
     found = reduced(a_pod().running("torchrun", lifecycle=HOOK).labelled({"app": "web"}))
     assert (found.gpus, found.workload_type, found.hook, found.labels) == (0, None, False, {})
 

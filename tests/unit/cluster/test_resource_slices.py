@@ -1,4 +1,4 @@
-"""Whether a ResourceSlice offers GPUs is told by the attributes and capacities of its devices."""
+"""The attributes and capacities of its devices show whether a ResourceSlice offers GPUs."""
 
 import json
 from typing import Any

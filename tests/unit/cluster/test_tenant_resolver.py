@@ -1,4 +1,4 @@
-"""How long a namespace is remembered that was looked up and that no watch brings."""
+"""The time for which a namespace is remembered that was looked up and that no watch brings."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ def test_of_two_of_one_age_the_first_by_name_has_it() -> None:
     assert cluster.resolver.tenant_of(Namespace("new", {"team": "b"})) is None, "nobody selects it"
 
 
-async def test_it_is_asked_for_once_at_a_time_and_anew_after_a_second() -> None:
+async def test_it_is_asked_for_once_at_a_time_and_again_after_a_second() -> None:
     cluster = Cluster()
     cluster.make("new")
     await asyncio.gather(*(cluster.resolver.namespace("new") for _ in range(20)))

@@ -24,24 +24,24 @@ def watched() -> TenantStore:
 GOOD, BROKEN = quota(quotas=[{"gpus": "4"}]), quota(quotas=[{"gpus": "many"}])
 
 
-def test_the_last_good_one_stays_in_force_also_over_a_new_list():
+def test_the_last_good_one_stays_active_also_over_a_new_list():
     tenants = watched()
     tenants.update("alpha", GOOD)
     tenants.update("alpha", BROKEN)
     tenants.replace({"alpha": BROKEN})
-    kept = tenants.objects["alpha"]
-    assert kept.tenant is not None
-    assert kept.tenant.rows == (QuotaRow(Decimal(4)),)
-    assert kept.problem == BROKEN.problem
+    stored = tenants.objects["alpha"]
+    assert stored.tenant is not None
+    assert stored.tenant.rows == (QuotaRow(Decimal(4)),)
+    assert stored.problem == BROKEN.problem
 
 
-def test_one_that_was_never_good_is_not_in_force():
+def test_one_that_was_never_good_is_not_active():
     tenants = watched()
     tenants.update("alpha", BROKEN)
     assert tenants.objects["alpha"].tenant is None
 
 
-def test_one_that_is_deleted_and_made_anew_is_another():
+def test_one_that_is_deleted_and_made_again_is_another():
     tenants = watched()
     tenants.update("alpha", GOOD)
     tenants.update("alpha", None)

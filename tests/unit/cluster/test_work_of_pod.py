@@ -1,4 +1,4 @@
-"""Which pods have work to lose, told by the pods alone, and since when."""
+"""The pods with work to lose, by the pods alone, and since when."""
 
 import msgspec
 import pytest

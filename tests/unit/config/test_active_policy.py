@@ -12,18 +12,18 @@ from webhook.policy.values.tiers import PriorityClass, disagreements, obstacles
 
 
 class Office:
-    """A policy file, whoever watches it, and the cluster's classes that it is held against."""
+    """A policy file, whoever watches it, and the cluster's classes that it is compared with."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.told: list[str] = []
+        self.outcomes: list[str] = []
         self.changes: list[Mode] = []
         self.classes: dict[str, PriorityClass] = {}
         self.policy = ActivePolicy(
             path,
             lambda policy: [*map(str, disagreements(policy.tiers, self.classes))],
             lambda policy: [*map(str, obstacles(policy.tiers, self.classes, adoption=policy.adoption))],
-            lambda error: self.told.append(str(error) if error else "good"),
+            lambda error: self.outcomes.append(str(error) if error else "good"),
         )
         self.policy.subscribe(lambda: self.changes.append(self.mode))
 
@@ -46,20 +46,20 @@ def office(tmp_path: Path) -> Office:
 
 def test_a_changed_file_is_taken_up(office: Office) -> None:
     office.write(policy_file(mode="Enforce"))
-    assert (office.mode, office.changes, office.told) == (Mode.Enforce, [Mode.Enforce], ["good"])
+    assert (office.mode, office.changes, office.outcomes) == (Mode.Enforce, [Mode.Enforce], ["good"])
 
 
 def test_a_file_that_did_not_change_is_nobody_s_news(office: Office) -> None:
     office.write(policy_file(mode="Warn"))
-    assert (office.changes, office.told) == ([], [])
+    assert (office.changes, office.outcomes) == ([], [])
 
 
-def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office: Office) -> None:
+def test_a_broken_file_leaves_the_last_good_one_active_and_is_reported_once(office: Office) -> None:
     broken = policy_file(mode="Enforce", defaultTier="gold")
     for _ in range(3):
         office.write(broken)
     assert office.mode is Mode.Warn
-    assert office.told == [
+    assert office.outcomes == [
         (
             f'{office.path}: defaultTier: unknown tier "gold"; '
             "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -70,33 +70,33 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office
 def test_once_mended_it_is_taken_up(office: Office) -> None:
     office.write("broken: [")
     office.write(policy_file(mode="Enforce"))
-    assert (office.mode, office.changes, office.told[-1]) == (Mode.Enforce, [Mode.Enforce], "good")
+    assert (office.mode, office.changes, office.outcomes[-1]) == (Mode.Enforce, [Mode.Enforce], "good")
 
 
-def test_what_was_in_force_comes_back_as_good(office: Office) -> None:
+def test_what_was_active_comes_back_as_good(office: Office) -> None:
     office.write("broken: [")
     office.write(policy_file(mode="Warn"))
     assert office.mode is Mode.Warn
-    assert office.told[1:] == ["good"]
+    assert office.outcomes[1:] == ["good"]
 
 
-def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -> None:
+def test_a_file_that_is_gone_leaves_the_last_good_one_active(office: Office) -> None:
     office.path.unlink()
     office.policy.look()
     office.policy.look()
     assert office.mode is Mode.Warn
-    assert len(office.told) == 1
-    assert "can't be read" in office.told[0]
+    assert len(office.outcomes) == 1
+    assert "can't be read" in office.outcomes[0]
 
 
 def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Office) -> None:
     office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
     office.write(policy_file(mode="Enforce"))
     assert office.mode is Mode.Warn
-    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.told[0]
+    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.outcomes[0]
 
 
-def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> None:
+def test_why_the_file_is_not_active_is_known_until_it_is(office: Office) -> None:
     before = office.policy.digest
     office.write(policy_file(defaultTier="gold", colour="red"))
     assert office.policy.problem.startswith("colour: there is no such field; write one of apiVersion, kind, preset, ")
@@ -106,26 +106,28 @@ def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> No
     assert office.policy.digest != before
 
 
-def test_a_class_that_is_made_anew_with_another_value_is_told_though_no_file_changed(office: Office) -> None:
+def test_a_class_that_is_made_again_with_another_value_is_reported_though_no_file_changed(office: Office) -> None:
     """Nobody is refused a file, but pods of the tier are refused from now on."""
     office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
     office.policy.look()
     assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.policy.problem
-    assert (office.policy.taken, office.told) == (True, [])
+    assert (office.policy.taken, office.outcomes) == (True, [])
 
 
 @pytest.mark.parametrize(("adoption", "name"), [(False, "gpu-batch"), (True, "gpu-batch-nonpreempting")])
-def test_a_class_that_is_gone_is_told_where_pods_would_get_it(office: Office, name: str, *, adoption: bool) -> None:
+def test_a_class_that_is_gone_is_reported_where_pods_would_get_it(office: Office, name: str, *, adoption: bool) -> None:
     office.write(policy_file(mode="Warn", adoption=adoption))
-    kept = office.classes
+    classes_before = office.classes
     office.classes = {
-        each: kept[each] for each in kept if each not in {"gpu-batch", "gpu-batch-nonpreempting"} - {name}
+        each: classes_before[each]
+        for each in classes_before
+        if each not in {"gpu-batch", "gpu-batch-nonpreempting"} - {name}
     }
     assert office.policy.problem == ""
-    office.classes = {each: kept[each] for each in kept if each != name}
+    office.classes = {each: classes_before[each] for each in classes_before if each != name}
     lost = f"tiers.gpu-batch: PriorityClass/{name} does not exist, so its pods are refused"
     assert office.policy.problem == lost
-    office.classes = kept
+    office.classes = classes_before
     assert office.policy.problem == ""
 
 
@@ -135,18 +137,18 @@ def test_a_restart_while_the_file_is_broken_goes_on_with_what_was_published(offi
     again.classes = office.classes
     again.policy.start(office.policy.text)
     assert (again.mode, again.policy.digest) == (Mode.Warn, office.policy.digest)
-    assert len(again.told) == 1, "it is as loud as before the restart"
+    assert len(again.outcomes) == 1, "it is as loud as before the restart"
     again.policy.look()
-    assert len(again.told) == 1, "and once"
+    assert len(again.outcomes) == 1, "and once"
     again.write(policy_file(mode="Enforce"))
-    assert (again.mode, again.policy.problem, again.told[-1]) == (Mode.Enforce, "", "good")
+    assert (again.mode, again.policy.problem, again.outcomes[-1]) == (Mode.Enforce, "", "good")
 
 
 def test_a_good_file_counts_more_than_what_was_published(tmp_path: Path) -> None:
     office = Office(tmp_path / "policy.yaml")
     office.path.write_text(policy_file(mode="Enforce"), encoding="utf-8")
     office.policy.start(policy_file(mode="Audit"))
-    assert (office.mode, office.policy.taken, office.told) == (Mode.Enforce, True, [])
+    assert (office.mode, office.policy.taken, office.outcomes) == (Mode.Enforce, True, [])
 
 
 def test_a_class_that_changed_before_a_restart_ends_no_replica(office: Office) -> None:
@@ -180,4 +182,4 @@ def test_a_cluster_as_the_chart_leaves_it_speaks_against_nothing(tmp_path: Path)
     policy: TierPolicy = office.policy.start()
     office.classes = live_classes(policy)
     office.write(policy_file(mode="Audit"))
-    assert office.told == ["good"]
+    assert office.outcomes == ["good"]

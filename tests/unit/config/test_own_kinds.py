@@ -83,7 +83,7 @@ def test_a_gang_s_label_marks_members_that_ask_for_no_gpu() -> None:
     assert kinds.gang_labels == BUILT_IN.gang_labels | {"ml.example.com/run"}
 
 
-def test_its_scale_is_reviewed_where_the_field_is_told() -> None:
+def test_its_scale_is_reviewed_where_the_field_is_named() -> None:
     kinds = parse(policy_file(kinds=[EXPERIMENT | {"scale": "spec.workers"}])).kinds
     assert kinds.by_scaled["ml.example.com", "experiments"].scale == "spec.workers"
     assert ("ml.example.com", "experiments") not in parse(policy_file(kinds=[EXPERIMENT])).kinds.by_scaled
@@ -162,7 +162,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("kind", "problem"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_with_its_field(kind: dict[str, Any], problem: str) -> None:
+def test_a_mistake_is_reported_with_its_field(kind: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(kinds=[kind]))
     assert refused.value.problems == (problem,)

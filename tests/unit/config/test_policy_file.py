@@ -1,4 +1,4 @@
-"""What a policy file means."""
+"""The meaning of a policy file."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_off_may_be_written_without_quotes(written: str) -> None:
     assert parse(head).templates == "ValidateOnly"
 
 
-def test_kueue_is_told_nothing_by_default() -> None:
+def test_kueue_reads_nothing_by_default() -> None:
     assert parse(policy_file()).kueue is None
     assert parse(policy_file(kueue={"manageJobsWithoutQueueName": True})).kueue is None
 

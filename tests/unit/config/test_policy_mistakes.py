@@ -1,4 +1,4 @@
-"""What is said of each mistake in a policy file, with the field's path."""
+"""The sentence about each mistake in a policy file, with the field's path."""
 
 from pathlib import Path
 
@@ -304,21 +304,21 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("fields", "problem"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_with_its_field(fields: dict[str, object], problem: str) -> None:
+def test_a_mistake_is_reported_with_its_field(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(**fields), "policy.yaml")
     assert refused.value.problems == (problem,)
     assert str(refused.value) == f"policy.yaml: {problem}"
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
     assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"moed": "Enforce"}, "moed: there is no such field"),
         ({"mode": "Enfroce"}, "mode: \"Enfroce\": should be 'Audit', 'Warn' or 'Enforce'"),
@@ -326,11 +326,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         ({"checkpoint": {"training": {"kind": "file", "secs": 1}}}, "checkpoint.training.secs: there is no such field"),
     ],
 )
-def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], told: str) -> None:
+def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(defaultTier="gpu-urgent", **fields))
     first, second = refused.value.problems
-    assert first.startswith(told)
+    assert first.startswith(message)
     assert second == f'defaultTier: unknown tier "gpu-urgent"; {TIERS}'
 
 
@@ -342,7 +342,7 @@ def test_where_the_tiers_are_wrong_no_name_of_one_is_called_a_mistake(fields: di
     assert only.startswith(("teirs: ", "tiers"))
 
 
-def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
+def test_a_value_of_the_wrong_sort_is_reported_in_words() -> None:
     tiers = [{"name": "Gold", "value": "much"}, {"name": "low", "value": 1.5}, {"name": 3, "value": 1}]
     with pytest.raises(ConfigError) as refused:
         parse(policy_file(tiers=tiers, adoption="maybe", rules=[{"match": {"namespaces": {"a": 1}}, "tier": None}]))
@@ -383,7 +383,7 @@ def test_a_text_that_is_no_policy(text: str, problem: str) -> None:
 
 
 def test_an_empty_document_beside_the_policy_counts_as_none() -> None:
-    """As `---` at the end of a file, and the `null` of a yq that found nothing in a second document."""
+    """Such a document comes from `---` at the end of a file, or from the `null` of a yq that found nothing."""
     assert parse(f"{_HEAD}adoption: true\n---\nnull\n").adoption
 
 

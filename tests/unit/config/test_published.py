@@ -1,4 +1,4 @@
-"""What the leader publishes of the active policy, and from which policy a command answers then."""
+"""The leader publishes the active policy, and commands choose the policy that answers."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ BROKEN = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is 
 
 
 def stored(published: Published) -> Published | None:
-    """As it is read back: a merge patch leaves out what is None."""
+    """Return the state as it is read back: a merge patch leaves out what is None."""
     return Published.read({"data": {key: value for key, value in published.data().items() if value is not None}})
 
 
@@ -25,14 +25,14 @@ def test_it_is_read_as_it_was_written() -> None:
 
 def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
     long = Published("x" * (LONGEST_TEXT + 1), "a1b2", "2026-11-21T09:00:00Z", "broken" * 4000)
-    told = stored(long)
-    assert told is not None
-    assert (told.text, told.digest, len(told.problem)) == ("", "a1b2", 4000)
+    sentence = stored(long)
+    assert sentence is not None
+    assert (sentence.text, sentence.digest, len(sentence.problem)) == ("", "a1b2", 4000)
     assert sum(len(each or "") for each in long.data().values()) < 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("found", "text", "told"),
+    ("found", "text", "sentence"),
     [
         (
             BROKEN,
@@ -45,7 +45,11 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
             "did you mean tiers? This is answered from the active policy since 2026-11-21",
         ),
         (CHANGED, OLD, "was changed, and is not active yet. This is answered from the active policy since 2026-11"),
-        (replace(TAKEN, published=None), OLD, "no replica has told which policy is active, so this is answered from"),
+        (
+            replace(TAKEN, published=None),
+            OLD,
+            "no replica has reported which policy is active, so this is answered from",
+        ),
         (
             replace(TAKEN, published=None, unread=True),
             OLD,
@@ -78,11 +82,11 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
         "deleted",
     ],
 )
-def test_which_policy_answers_and_how_that_is_told(found: InstalledPolicy, text: str, told: str) -> None:
+def test_which_policy_answers_and_how_that_is_said(found: InstalledPolicy, text: str, sentence: str) -> None:
     assert (found.taken, found.text) == (False, text)
-    assert told in which_answers(found)
+    assert sentence in which_answers(found)
 
 
-def test_of_a_file_that_is_in_force_nothing_is_told() -> None:
+def test_of_an_active_file_nothing_is_said() -> None:
     assert (TAKEN.taken, TAKEN.text) == (True, OLD)
     assert replace(TAKEN, published=replace(PUBLISHED, text="")).taken, "the digest is enough"

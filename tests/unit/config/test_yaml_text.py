@@ -1,4 +1,4 @@
-"""What a text of YAML is before anybody knows what it is about."""
+"""The YAML text alone, before anybody knows its subject."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What YAML texts are, as kubectl reads them. tests/apiserver/test_yaml.py asks kubectl itself for the same table."""
+"""The values of YAML texts, as kubectl reads them. tests/apiserver/test_yaml.py asks kubectl for the same table."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def test_what_kubectl_refuses_is_refused_with_its_line(text: str) -> None:
     assert str(refused.value) == f"not YAML: line 1: {REFUSED[text]}"
 
 
-def test_a_key_that_is_written_twice_is_told_of_and_a_merge_is_none() -> None:
+def test_a_key_that_is_written_twice_is_reported_and_a_merge_is_none() -> None:
     twice: list[Twice] = []
     placed_trees("{a: 1, <<: {a: 2}, <<: {b: 1}, a: 3}", twice)
     assert twice == [Twice("a", 1)]

@@ -1,4 +1,4 @@
-"""What is known of a pod's claims while some of them can't be read, and when a pod has to be read again."""
+"""The claims of a pod while some can't be read, and the times at which a pod has to be read again."""
 
 from typing import Any, Self, cast
 
@@ -17,7 +17,7 @@ GPU = "gpu.nvidia.com"
 TEMPLATE, MADE, SHARED = "ResourceClaimTemplate/gpus", "ResourceClaim/train-0-gpu-x7k2p", "ResourceClaim/pair"
 
 
-class World:
+class FakeClaims:
     """Claims and templates by what a person would call them: so many GPUs, or why they can't be read."""
 
     def __init__(self, **watched: int) -> None:
@@ -37,7 +37,7 @@ class World:
         return (gpus, *(Devices("cards", 1, claim.name, f"card-{number}") for number in range(255)))
 
     class Watch:
-        def __init__(self, world: "World") -> None:
+        def __init__(self, world: "FakeClaims") -> None:
             self.world = world
 
         def devices(self, key: str) -> tuple[Devices, ...] | None:
@@ -63,7 +63,7 @@ def counts(claimed: Claimed) -> list[int]:
 
 
 async def test_what_was_made_of_a_template_says_more_than_the_template() -> None:
-    world = World()
+    world = FakeClaims()
     world.there = {TEMPLATE: 1}
     assert counts(await world.read.of(a_pod(**OF_A_TEMPLATE))) == [1]
     world.there = {TEMPLATE: 8, MADE: 2}
@@ -72,14 +72,14 @@ async def test_what_was_made_of_a_template_says_more_than_the_template() -> None
 
 
 async def test_the_watch_is_asked_before_the_api_server() -> None:
-    world = World(pair=5)
+    world = FakeClaims(pair=5)
     (devices,) = (await world.read.of(a_pod(**OF_A_CLAIM))).devices
     assert (devices.count, devices.claim) == (5, "team-a/pair")
 
 
 @pytest.mark.parametrize("problem", [Missing("gone"), Unreadable("no answer")])
 async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable) -> None:
-    world = World()
+    world = FakeClaims()
     world.there = {SHARED: 4}
     await world.read.of(a_pod(**OF_A_CLAIM))
     world.there = {SHARED: problem}
@@ -89,9 +89,9 @@ async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable
     assert (await world.read.of(a_pod(**OF_A_CLAIM))).unread
 
 
-async def test_what_was_never_known_is_told_apart() -> None:
-    """What can't be read now is tried again; what does not exist holds nothing, and its making is an event."""
-    world = World()
+async def test_what_was_never_known_is_distinguished() -> None:
+    """A claim that can't be read is tried again; one that does not exist uses nothing, and its making is an event."""
+    world = FakeClaims()
     for problem, passing in ((Unreadable("no answer"), True), (Missing("gone"), False)):
         world.there = {SHARED: problem}
         claimed = await world.read.of(a_pod(**OF_A_CLAIM))
@@ -100,7 +100,7 @@ async def test_what_was_never_known_is_told_apart() -> None:
 
 
 async def test_a_claim_that_changes_while_its_pod_is_read_is_noticed() -> None:
-    world = World(pair=1)
+    world = FakeClaims(pair=1)
     claimed = await world.read.of(a_pod(**OF_A_CLAIM))
     assert world.read.is_current(claimed)
     world.watched["pair"] = 5
@@ -124,7 +124,7 @@ async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
     assert [*await pods.due()] == ["1"], "a pod without claims is not kept"
 
 
-async def test_pods_whose_claims_cannot_be_read_are_told_of_and_tried_again() -> None:
+async def test_pods_whose_claims_cannot_be_read_are_reported_and_tried_again() -> None:
     pods = Claimants()
     missing, failing = claimant("team-a/a", unread=True), claimant("team-a/b", unread=True, passing=True)
     pods.pods_listed({"1": missing, "2": failing})

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.unit.controllers.events_kept import EventsKept, until
+from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.controllers.event_writer import MOST_SERIES, EventWriter, Regarding
 from webhook.kube.errors import Forbidden, Unreachable
 
@@ -13,7 +13,7 @@ ALPHA = Regarding("gpu-tiers.dev/v1alpha1", "TenantQuota", "alpha", "uid-of-alph
 
 
 @asynccontextmanager
-async def writing(api: EventsKept, interval: float = 0.02) -> AsyncIterator[EventWriter]:
+async def writing(api: StoredEvents, interval: float = 0.02) -> AsyncIterator[EventWriter]:
     writer = EventWriter(api, interval=interval, pause=0.001)
     task = asyncio.create_task(writer.run())
     try:
@@ -29,7 +29,7 @@ def say(writer: EventWriter, count: int, message: str = "no room") -> None:
 
 
 async def test_an_event_as_kubectl_reads_it() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api) as writer:
         say(writer, 1, "tenant alpha: the total is at 4 of 4 GPUs")
         await until(lambda: bool(api.events))
@@ -47,7 +47,7 @@ async def test_an_event_as_kubectl_reads_it() -> None:
 
 
 async def test_an_object_of_the_whole_cluster_has_its_events_in_default() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api) as writer:
         writer.add(ALPHA, "OverQuota", "no room")
         await until(lambda: bool(api.events))
@@ -57,7 +57,7 @@ async def test_an_object_of_the_whole_cluster_has_its_events_in_default() -> Non
 
 
 async def test_many_refusals_are_one_event_with_a_count_and_the_latest_sentence() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api) as writer:
         say(writer, 1, "at 4 of 6")
         await until(lambda: bool(api.events))
@@ -68,7 +68,7 @@ async def test_many_refusals_are_one_event_with_a_count_and_the_latest_sentence(
 
 
 async def test_another_reason_is_another_event() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api) as writer:
         say(writer, 2)
         writer.add(RANKER, "Refused", "is no tier")
@@ -77,7 +77,7 @@ async def test_another_reason_is_another_event() -> None:
 
 
 async def test_between_two_writes_of_one_event_lies_the_interval() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api, interval=60) as writer:
         say(writer, 1)
         await until(lambda: bool(api.events))
@@ -89,7 +89,7 @@ async def test_between_two_writes_of_one_event_lies_the_interval() -> None:
 
 
 async def test_replicas_and_restarts_count_in_one_event() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api) as one, writing(api) as other:
         for writer in (one, other, one, other):
             say(writer, 3)
@@ -97,8 +97,8 @@ async def test_replicas_and_restarts_count_in_one_event() -> None:
         await until(lambda: api.about("ranker") == [("OverQuota", 12, "no room")])
 
 
-async def test_an_event_that_has_expired_is_written_anew() -> None:
-    api = EventsKept()
+async def test_an_event_that_has_expired_is_written_again() -> None:
+    api = StoredEvents()
     async with writing(api) as writer:
         say(writer, 7)
         await until(lambda: bool(api.events))
@@ -110,7 +110,7 @@ async def test_an_event_that_has_expired_is_written_anew() -> None:
 async def test_while_the_api_server_is_away_refusals_are_counted_and_one_line_is_logged(
     lines: list[dict[str, object]],
 ) -> None:
-    api = EventsKept()
+    api = StoredEvents()
     api.fault = Unreachable("POST /api/v1/namespaces/research/events: no answer in time")
     async with writing(api, interval=0.01) as writer:
         say(writer, 3)
@@ -122,7 +122,7 @@ async def test_while_the_api_server_is_away_refusals_are_counted_and_one_line_is
 
 
 async def test_what_the_api_server_refuses_is_not_tried_again(lines: list[dict[str, object]]) -> None:
-    api = EventsKept()
+    api = StoredEvents()
     api.fault = Forbidden("POST /api/v1/namespaces/research/events: HTTP 403", 403)
     async with writing(api, interval=0.005) as writer:
         say(writer, 3)
@@ -135,7 +135,7 @@ async def test_what_the_api_server_refuses_is_not_tried_again(lines: list[dict[s
 
 
 async def test_no_more_than_so_many_events_are_counted_at_a_time() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     writer = EventWriter(api, pause=0)
     for number in range(MOST_SERIES + 10):
         writer.add(Regarding("batch/v1", "CronJob", f"job-{number}", f"uid-{number}", "research"), "OverQuota", "no")
@@ -148,7 +148,7 @@ async def test_no_more_than_so_many_events_are_counted_at_a_time() -> None:
 
 
 async def test_who_waits_for_a_word_hears_when_it_is_stored() -> None:
-    api = EventsKept()
+    api = StoredEvents()
     async with writing(api, interval=0.2) as writer:
         say(writer, 1)
         await writer.written(RANKER, "OverQuota")

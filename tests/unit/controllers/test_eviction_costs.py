@@ -1,4 +1,4 @@
-"""Which object is told of which pods' work, how often, and by how many writes at most."""
+"""The objects that get a cost of eviction, of which pods' work, how often, and by how many writes at most."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -51,11 +51,14 @@ def test_one_that_has_just_saved_has_none_and_pods_elsewhere_raise_nobody() -> N
     assert boosted(pod("a", 50, controller="job", namespace="forger"), one=workload("job")) == {}
 
 
-def test_volcano_is_told_when_a_pod_saved_last_and_in_the_future_is_now() -> None:
-    told = save_times(
+def test_volcano_reads_when_a_pod_saved_last_and_in_the_future_is_now() -> None:
+    times = save_times(
         [pod("a", 50), pod("b", -2), pod("elsewhere", 1)], {"a": workload(), "b": workload()}, POLICY, NOW
     )
-    assert {uid: each.value for uid, each in told.items()} == {"a": "2027-01-15T07:10:00Z", "b": "2027-01-15T08:00:00Z"}
+    assert {uid: each.value for uid, each in times.items()} == {
+        "a": "2027-01-15T07:10:00Z",
+        "b": "2027-01-15T08:00:00Z",
+    }
     written = {"a": workload(value="2027-01-15T07:07:00Z")}
     assert save_times([pod("a", 50)], written, POLICY, NOW)["a"] == Wanted("2027-01-15T07:07:00Z", 0), "about the same"
 
@@ -64,8 +67,8 @@ def test_a_value_that_is_none_of_ours_under_our_name_is_put_right() -> None:
     for value in ("-5", "150", "x", "9" * 5000):
         assert boosted(pod("a", 50, controller="job"), one=workload("job", value=value)) == {"one": "3"}
     for value in ("yesterday", "0001-01-01T00:00:00", "2027-01-15T07:10:00+09:00"):
-        told = save_times([pod("a", 50)], {"a": workload(value=value)}, POLICY, NOW)
-        assert told["a"].value == "2027-01-15T07:10:00Z"
+        times = save_times([pod("a", 50)], {"a": workload(value=value)}, POLICY, NOW)
+        assert times["a"].value == "2027-01-15T07:10:00Z"
 
 
 def test_what_somebody_else_wrote_stays_and_what_runs_no_more_loses_its_own_first() -> None:

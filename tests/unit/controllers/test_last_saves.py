@@ -1,9 +1,9 @@
-"""What is kept of trainings' reports, and for how long."""
+"""The reports of trainings are stored, for a limited time."""
 
 import pytest
 
 from webhook.controllers import work_at_risk
-from webhook.controllers.work_at_risk import REPORTS_KEPT, SKEW, SOONEST, LastSaves, Progress
+from webhook.controllers.work_at_risk import REPORT_SECONDS, SKEW, SOONEST, LastSaves, Progress
 from webhook.policy.checkpoint.work_lost import LastSave
 
 
@@ -29,7 +29,7 @@ def test_the_last_report_of_a_pod_counts_for_an_hour() -> None:
     clock.now += 1
     assert saves.report("a", saved(clock.now, 90)) == "heard"
     assert saves.of("a") == LastSave(90, clock.now)
-    clock.now += REPORTS_KEPT
+    clock.now += REPORT_SECONDS
     assert saves.of("a") is None
     assert len(saves) == 0
 
@@ -49,7 +49,7 @@ def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_h
     assert len(saves) == 1
 
 
-def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_pods_are_stored_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_at_risk, "MOST_REPORTING", 3)
     clock = Clock()
     saves = LastSaves(clock)
@@ -58,6 +58,6 @@ def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.
         clock.now += SOONEST
     assert saves.report("d", saved(clock.now)) == "no-room"
     assert saves.report("a", saved(clock.now)) == "heard", "one that is known is heard on"
-    clock.now += REPORTS_KEPT - SOONEST
+    clock.now += REPORT_SECONDS - SOONEST
     assert saves.report("d", saved(clock.now)) == "heard"
     assert [each for each in "abcd" if saves.of(each)] == ["a", "d"]

@@ -1,4 +1,4 @@
-"""How long one namespace's look-ups may hold up the watch of all pods."""
+"""The time for which one namespace's look-ups may hold up the watch of all pods."""
 
 from tests.unit.clock import Clock
 from webhook.controllers.lookup_share import BURST_SECONDS, SHARE, LookupShare

@@ -1,4 +1,4 @@
-"""What a leader notes of workloads that exist: which of them ask for more than they did."""
+"""The leader notes which existing workloads ask for more than they did."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -44,7 +44,7 @@ async def test_a_workload_in_deletion_makes_no_pods_and_asks_for_nothing() -> No
 
 
 async def test_a_workload_that_a_list_shows_ended_is_known_to_have_ended() -> None:
-    """Its gated pods would else wait for ever, as those of a workload that is not seen yet."""
+    """The gated pods of an unknown workload would otherwise wait for ever, as those of one that is not seen yet."""
     workloads, view = ObservedWorkloads(Any, Active(), two), WorkloadView(lambda _: None)  # type: ignore[arg-type]
     row = next(each for each in a_policy().kinds.rows if each.kind == "Job")
     workloads._observer = view

@@ -1,4 +1,4 @@
-"""What is shown of GPUs whose pods have no node: what lasts, once for each change, and nothing that is not known."""
+"""The GPUs of pods without a node: only what lasts is shown, once for each change, and nothing unknown."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""How long pods waited for their node, and for those that were evicted for them: each is counted once."""
+"""The waits of pods for their node, and for those that were evicted for them: each is counted once."""
 
 from decimal import Decimal
 
@@ -14,16 +14,16 @@ from webhook.policy.quota.charges import Charge
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.latest import PodShown, Preemption, preemption_of
 
-HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
+EIGHT = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
 
 
 def waiting(since: str = "2026-11-23T09:00:00Z") -> ObservedPod:
     why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-    return ObservedPod("team-alpha", "llm-0", holding=HELD, waits=WaitingPod(HELD, "Job/llm", since, why))
+    return ObservedPod("team-alpha", "llm-0", holding=EIGHT, waits=WaitingPod(EIGHT, "Job/llm", since, why))
 
 
 def on_node(bound: str = "2026-11-23T09:12:30Z") -> ObservedPod:
-    return ObservedPod("team-alpha", "llm-0", holding=HELD, node="gpu-node-7", bound=bound)
+    return ObservedPod("team-alpha", "llm-0", holding=EIGHT, node="gpu-node-7", bound=bound)
 
 
 class Leader:
@@ -32,7 +32,7 @@ class Leader:
     def __init__(self) -> None:
         self.waited: list[tuple[float, str]] = []
         self.freed: list[tuple[float, str, str]] = []
-        placements = Placements(lambda *told: self.waited.append(told), lambda *told: self.freed.append(told))
+        placements = Placements(lambda *change: self.waited.append(change), lambda *change: self.freed.append(change))
         self.evicted = placements.evicted
         ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
         self.pods = PodsOnNodes(ledger, lambda _: None, placements.bound)
@@ -53,7 +53,7 @@ def test_a_pod_waits_from_its_creation_until_it_is_bound(leader: Leader) -> None
     assert leader.waited == [(750.0, "gpu-training")], "its status changes later, its wait is over"
 
 
-def test_who_leads_next_counts_whom_it_sees_wait_and_nobody_again(leader: Leader) -> None:
+def test_who_leads_next_counts_those_it_sees_wait_and_nobody_again(leader: Leader) -> None:
     leader.pods.pods_listed({"counted-before": on_node(), "waits": waiting()})
     leader.pods.pod_changed("counted-before", on_node())
     leader.pods.pod_changed("waits", on_node("2026-11-23T10:00:00Z"))

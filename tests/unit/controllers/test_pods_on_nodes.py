@@ -1,4 +1,4 @@
-"""A pod that runs counts on the flavor of its node, whatever it names, and anew when the node's labels change."""
+"""A pod that runs counts on the flavor of its node, whatever it names, and again when the node's labels change."""
 
 from decimal import Decimal
 
@@ -24,8 +24,8 @@ class Cluster:
         self.ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
         self.pods = PodsOnNodes(self.ledger, self.flavors.get)
 
-    def held(self) -> tuple[int, ...]:
-        """In total, on h100 and on a100."""
+    def used(self) -> tuple[int, ...]:
+        """Return the GPUs in total, on h100 and on a100."""
         usage = self.ledger.usage(ALPHA)
         return tuple(int(usage[row]) for row in ALPHA.rows)
 
@@ -43,29 +43,29 @@ def placed(node: str = "", flavor: str | None = None) -> ObservedPod:
 def test_a_pod_that_names_no_flavor_counts_on_one_once_it_is_bound(cluster: Cluster) -> None:
     cluster.flavors["node-1"] = "h100"
     cluster.pods.pod_changed("one", placed())
-    assert cluster.held() == (2, 0, 0)
+    assert cluster.used() == (2, 0, 0)
     cluster.pods.pod_changed("one", placed("node-1"))
-    assert cluster.held() == (2, 2, 0), "whether or not there is room"
+    assert cluster.used() == (2, 2, 0), "whether or not there is room"
     cluster.pods.pod_changed("one", None)
-    assert cluster.held() == (0, 0, 0)
+    assert cluster.used() == (0, 0, 0)
 
 
 def test_a_node_that_is_labelled_after_its_pod_was_seen(cluster: Cluster) -> None:
     cluster.pods.pods_listed({"one": placed("node-1"), "elsewhere": placed("node-2")})
-    assert cluster.held() == (4, 0, 0)
-    for flavor, held in (("h100", (4, 2, 0)), ("a100", (4, 0, 2))):
+    assert cluster.used() == (4, 0, 0)
+    for flavor, used in (("h100", (4, 2, 0)), ("a100", (4, 0, 2))):
         cluster.flavors["node-1"] = flavor
         cluster.pods.node_changed("node-1")
-        assert cluster.held() == held
+        assert cluster.used() == used
     cluster.flavors.clear()
     cluster.pods.node_changed("node-1")
-    assert cluster.held() == (4, 0, 0)
+    assert cluster.used() == (4, 0, 0)
 
 
 def test_on_a_node_that_tells_no_flavor_a_pod_counts_on_the_one_it_names(cluster: Cluster) -> None:
     """The labels of a model come and go with the program that writes them."""
     cluster.pods.pod_changed("one", placed("node-1", "h100"))
-    assert cluster.held() == (2, 2, 0)
+    assert cluster.used() == (2, 2, 0)
 
 
 def test_of_pods_that_are_gone_nothing_is_counted_when_their_node_changes(cluster: Cluster) -> None:
@@ -74,20 +74,20 @@ def test_of_pods_that_are_gone_nothing_is_counted_when_their_node_changes(cluste
     cluster.pods.pod_changed("two", None)
     cluster.flavors["node-1"] = "h100"
     cluster.pods.node_changed("node-1")
-    assert cluster.held() == (0, 0, 0)
+    assert cluster.used() == (0, 0, 0)
 
 
 def test_a_pod_that_may_run_on_each_flavor_counts_on_all_until_its_node_is_known(cluster: Cluster) -> None:
     pending, there = placed(flavor="h100? a100?"), placed("node-1", "h100? a100?")
-    for pod, held in ((pending, (2, 2, 2)), (there, (2, 2, 2))):
+    for pod, used in ((pending, (2, 2, 2)), (there, (2, 2, 2))):
         cluster.pods.pod_changed("one", pod)
-        assert cluster.held() == held
-    for flavor, held in (("a100", (2, 0, 2)), (NO_FLAVOR, (2, 0, 0))):
+        assert cluster.used() == used
+    for flavor, used in (("a100", (2, 0, 2)), (NO_FLAVOR, (2, 0, 0))):
         cluster.flavors["node-1"] = flavor
         cluster.pods.node_changed("node-1")
-        assert cluster.held() == held
+        assert cluster.used() == used
     cluster.pods.pod_changed("one", placed("node-1", "h100"))
-    assert cluster.held() == (2, 2, 0), "of a flavor that it names it is, whatever became of the labels"
+    assert cluster.used() == (2, 2, 0), "of a flavor that it names it is, whatever became of the labels"
 
 
 def test_pods_with_work_to_lose_are_known_while_they_are_on_a_node(cluster: Cluster) -> None:
@@ -106,9 +106,9 @@ def test_pods_with_work_to_lose_are_known_while_they_are_on_a_node(cluster: Clus
 
 def test_work_at_risk_adds_up_by_tenant_and_tier_and_keeps_apart_what_is_exact() -> None:
     now = [10_000.0]
-    held = Holding("team-alpha", Charge(Decimal(8), "gpu-training"))
+    used = Holding("team-alpha", Charge(Decimal(8), "gpu-training"))
     claim = Charge(Decimal(2), "gpu-batch", shared={"training-gpus": Decimal(2)})
-    pods = [("reports", held, 1_000.0), ("silent", held, 1_000.0)]
+    pods = [("reports", used, 1_000.0), ("silent", used, 1_000.0)]
     pods += [(uid, Holding("research", claim), 9_000.0) for uid in ("shares", "shares too")]
     saves = {"reports": LastSave(1240, 9_990.0)}
     tenants = {"team-alpha": "alpha"}

@@ -1,4 +1,4 @@
-"""Of events Preempted only what the scheduler would write is read: anybody may write such ones."""
+"""The Preempted events are read only in the scheduler's form, because anybody may write others."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a preemption cost, and that it is told although the API server does not answer when leaders change."""
+"""The cost of a preemption is reported even if the API server fails to answer while leaders change."""
 
 import asyncio
 from collections.abc import Mapping
@@ -45,10 +45,10 @@ class Hiccups:
 
 
 def evicted(
-    api: Hiccups | None = None, held: Mapping[str, Holding] = {}, reported: Mapping[str, LastSave] = {}
+    api: Hiccups | None = None, holdings: Mapping[str, Holding] = {}, reported: Mapping[str, LastSave] = {}
 ) -> EvictedPods:
     policy, tenants = a_policy(), dict[str, str]()
-    return EvictedPods(api or Hiccups(), tenants.get, lambda: policy, held.get, reported.get)  # type: ignore[arg-type]
+    return EvictedPods(api or Hiccups(), tenants.get, lambda: policy, holdings.get, reported.get)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +73,12 @@ def settled(said: str) -> Tree:
 
 
 @pytest.mark.parametrize(("said", "we_tell"), [("telling", True), ("true", False)])
-async def test_one_that_another_had_only_begun_to_tell_of_is_told_of(said: str, we_tell: bool) -> None:
+async def test_one_that_another_had_only_begun_to_report_is_reported(said: str, we_tell: bool) -> None:
     api = Hiccups(Conflict("somebody wrote", 409), *STARTING, settled(said))
 
-    async def told(*_: object) -> None: ...
+    async def notify(*_: object) -> None: ...
 
-    watch = PreemptionWatch(api, evicted(api), lambda: True, told)  # type: ignore[arg-type]
+    watch = PreemptionWatch(api, evicted(api), lambda: True, notify)  # type: ignore[arg-type]
     assert await watch._claim(EVENT) is we_tell
     assert api.patched[0]["metadata"]["resourceVersion"] == "41"
 
@@ -115,9 +115,9 @@ def test_one_that_did_not_save_loses_what_it_did_since_its_last_report() -> None
 def test_one_of_which_nothing_is_known_loses_at_most_all_since_its_start() -> None:
     assert evicted()._lost(PREEMPTED, training(), ended(), Outcome("no-hook")) == Work(8 * 3609.0, exact=False)
     by_claim = {"v": Holding("research", Charge(Decimal(2), "gpu-batch"))}
-    assert evicted(held=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
+    assert evicted(holdings=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
         2 * 3600.0, exact=False
-    ), "as many GPUs as it held, until it was evicted"
+    ), "as many GPUs as it used, until it was evicted"
 
 
 def test_a_server_has_no_work_to_lose() -> None:
@@ -126,28 +126,28 @@ def test_a_server_has_no_work_to_lose() -> None:
 
 def test_of_a_victim_that_was_gone_a_report_still_tells() -> None:
     victim, gone = PREEMPTED.victim, Followed(OwnerReference(), gone=True)
-    held = {"v": Holding(victim.namespace, Charge(Decimal(8), "gpu-batch"), name=victim.name)}
+    holdings = {"v": Holding(victim.namespace, Charge(Decimal(8), "gpu-batch"), name=victim.name)}
     for reported, lost in ((REPORTED, Work(240.0, exact=True)), ({}, None)):
-        told = evicted(held=held, reported=reported).preemption(PREEMPTED, gone, led=True)
-        assert told is not None
-        assert (told.saved, told.lost) == ("unknown", lost)
+        notify = evicted(holdings=holdings, reported=reported).preemption(PREEMPTED, gone, led=True)
+        assert notify is not None
+        assert (notify.saved, notify.lost) == ("unknown", lost)
 
 
 async def test_who_took_its_place_may_be_seen_later_than_the_event() -> None:
-    held = dict[str, Holding]()
-    waiting = asyncio.create_task(evicted(held=held).until_known(EVENT))
+    holdings = dict[str, Holding]()
+    waiting = asyncio.create_task(evicted(holdings=holdings).until_known(EVENT))
     await asyncio.sleep(0)
     assert not waiting.done()
-    held["p"] = Holding("research", Charge(Decimal(8), "gpu-training"))
+    holdings["p"] = Holding("research", Charge(Decimal(8), "gpu-training"))
     await waiting
     await evicted().until_known(EVENT)  # one that holds no GPUs is not waited for without end
 
 
-async def test_what_was_known_of_a_victim_is_told_by_who_leads_again_and_has_forgotten_it() -> None:
-    held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"), name="batch")}
-    pods = evicted(Hiccups(NotFound("gone", 404)), held=held)
+async def test_what_was_known_of_a_victim_is_reported_by_who_leads_again_and_has_forgotten_it() -> None:
+    holdings = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"), name="batch")}
+    pods = evicted(Hiccups(NotFound("gone", 404)), holdings=holdings)
     gone = await pods.follow(PREEMPTED)
-    held.clear()
-    told = pods.preemption(PREEMPTED, gone, led=True)
-    assert told is not None
-    assert (told.victim.tier, told.saved) == ("gpu-batch", "unknown")
+    holdings.clear()
+    notify = pods.preemption(PREEMPTED, gone, led=True)
+    assert notify is not None
+    assert (notify.victim.tier, notify.saved) == ("gpu-batch", "unknown")

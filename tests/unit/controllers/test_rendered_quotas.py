@@ -16,7 +16,7 @@ def wanted(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
 
 
 def stored(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
-    """As the API server has it, with a label of somebody else's."""
+    """Return the ResourceQuota as the API server has it, with a label of somebody else's."""
     tree = wanted(owner, gpus)
     labels = tree["metadata"]["labels"] | {"team": "a"}
     return {**tree, "metadata": {**tree["metadata"], "labels": labels, "resourceVersion": "7"}}
@@ -111,5 +111,5 @@ async def test_it_is_deleted_only_as_it_was_read() -> None:
         (NotFound("HTTP 404", 404), None),
     ],
 )
-async def test_what_stands_in_the_way_is_told(error: ApiError, sentence: str | None) -> None:
+async def test_what_stands_in_the_way_is_reported(error: ApiError, sentence: str | None) -> None:
     assert await written(Api(error), None, wanted()) == sentence

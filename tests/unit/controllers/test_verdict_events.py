@@ -1,4 +1,4 @@
-"""Who is told of a verdict: the workload that a person applied, and the TenantQuota that has no room."""
+"""The events about a verdict go to the workload that a person applied, and to the TenantQuota without room."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.operators import a_jobset, a_lws
-from tests.builders.world import World
-from tests.unit.controllers.events_kept import EventsKept, until
+from tests.builders.world import FakeApi
+from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.cluster.views import Owner, links, owner_of
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.verdict_events import MOST_WAITING, Notice, VerdictEvents
@@ -25,16 +25,16 @@ NO_ROOM = (
 )
 
 
-class Story(World):
+class Story(FakeApi):
     """A cluster of these objects, and the events that its refusals come to."""
 
     def __init__(self, *objects: Built) -> None:
         super().__init__(*objects)
-        self.api = EventsKept()
+        self.api = StoredEvents()
         self._objects = {(each.tree["kind"], each.tree["metadata"]["name"]): each.json() for each in objects}
         writer = EventWriter(self.api, interval=0.01, pause=0.001)
-        self.told = VerdictEvents(writer, self.outermost, {"alpha": "uid-of-alpha"}.get)
-        self.webhooks = replace(self.webhooks, record=Recorder(Metrics(), self.told.tell))
+        self.events_writer = VerdictEvents(writer, self.outermost, {"alpha": "uid-of-alpha"}.get)
+        self.webhooks = replace(self.webhooks, record=Recorder(Metrics(), self.events_writer.tell))
 
     async def outermost(self, _: str, first: OwnerReference) -> OwnerReference | None:
         async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
@@ -47,7 +47,7 @@ class Story(World):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Story"]:
-        task = asyncio.create_task(self.told.run())
+        task = asyncio.create_task(self.events_writer.run())
         try:
             yield self
         finally:
@@ -108,8 +108,8 @@ async def test_what_is_refused_as_it_is_applied_is_named_on_the_quota() -> None:
         assert events == {"TenantQuota/alpha": [("OverQuota", 1, f"Pod/notebook in team-alpha: {NO_ROOM}")]}
 
         await story.create(a_job(a_pod().asking("1"), name="sweep", parallelism=4))
-        ((_, _, told),) = (await story.settled())["TenantQuota/alpha"]
-        assert told.startswith("Job/sweep in team-alpha: ")
+        ((_, _, message),) = (await story.settled())["TenantQuota/alpha"]
+        assert message.startswith("Job/sweep in team-alpha: ")
 
 
 async def test_a_mistake_is_no_matter_of_the_tenants_quota() -> None:
@@ -146,8 +146,8 @@ async def test_a_refused_update_of_a_pod_shows_on_its_job_or_on_itself() -> None
             assert not (await story.update(pod.of_tier("gpu-batch").json(), labelled.json())).allowed
         events = await story.settled()
         assert set(events) == {"Job/train", "Pod/two", "Pod/three"}
-        reason, _, told = events["Job/train"][0]
-        assert "a pod's tier is fixed when it is created" in told
+        reason, _, message = events["Job/train"][0]
+        assert "a pod's tier is fixed when it is created" in message
         assert reason == "UpdateRefused", "the Job lacks no pod, and nobody tries again"
 
 
@@ -181,10 +181,10 @@ async def test_an_owner_that_nobody_has_checked_is_not_named() -> None:
         for name in ("stranger", "x" * 5000):
             owner = a_workload("example.com/v1", "Thing", name).having("metadata.uid", "1")
             await story.create(a_pod().asking("2").owned_by(owner))
-        ((_, times, told),) = (await story.settled())["TenantQuota/alpha"]
+        ((_, times, message),) = (await story.settled())["TenantQuota/alpha"]
         assert times == 2
-        assert told.startswith("Pod/xxxx")
-        assert told.endswith(f"… in team-alpha: {NO_ROOM}"), "it is cut"
+        assert message.startswith("Pod/xxxx")
+        assert message.endswith(f"… in team-alpha: {NO_ROOM}"), "it is cut"
 
 
 async def test_an_object_that_can_not_be_read_gets_no_event() -> None:
@@ -198,16 +198,16 @@ async def test_a_fault_while_looking_up_ends_nothing(lines: list[dict[str, objec
     jobset, job = jobset_of_one_job()
     story = Story(jobset, job, a_tenant().allowing("1"))
     async with story.running():
-        story.told.tell(Notice("Refused", "Pod", "team-alpha", "one", "no", controller="no reference"))  # type: ignore[arg-type]
+        story.events_writer.tell(Notice("Refused", "Pod", "team-alpha", "one", "no", controller="no reference"))  # type: ignore[arg-type]
         await story.create(a_pod().asking("2").owned_by(job))
         assert set(await story.settled()) == {"JobSet/ranker", "TenantQuota/alpha"}
     assert "notice not told" in [line["event"] for line in lines]
 
 
-async def test_a_flood_of_refusals_is_not_kept() -> None:
+async def test_a_flood_of_refusals_is_not_stored() -> None:
     story = Story(a_tenant().allowing("1"))
     for _ in range(MOST_WAITING + 500):
-        story.told.tell(Notice("OverQuota", "Pod", "team-alpha", "one", "no room", over_quota_of="alpha"))
+        story.events_writer.tell(Notice("OverQuota", "Pod", "team-alpha", "one", "no room", over_quota_of="alpha"))
     async with story.running():
         await until(lambda: bool(story.api.events))
         assert await story.settled() == {
@@ -215,7 +215,7 @@ async def test_a_flood_of_refusals_is_not_kept() -> None:
         }
 
 
-async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() -> None:
+async def test_a_demoted_pod_is_reported_on_its_controller_which_reads_no_warning() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
     )
@@ -228,7 +228,7 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
         assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
 
 
-async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
+async def test_a_demoted_gang_is_reported_on_itself_as_its_pods_are() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).having(
         "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}]
     )
@@ -241,10 +241,10 @@ async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
         assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
 
 
-async def test_a_guess_that_was_held_back_is_told_on_the_workload() -> None:
+async def test_a_guess_that_was_not_used_is_reported_on_the_workload() -> None:
     deployment = a_deployment(a_pod().asking("1"), name="chat-server")
     async with Story(deployment).running() as story:
         answer = await story.validate(deployment)
         assert answer.warnings
-        (told,) = (await story.settled())["Deployment/chat-server"]
-        assert told == ("GuessTooWeak", 1, answer.warnings[0])
+        (message,) = (await story.settled())["Deployment/chat-server"]
+        assert message == ("GuessTooWeak", 1, answer.warnings[0])

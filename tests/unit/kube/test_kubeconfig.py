@@ -59,7 +59,7 @@ def written(file: Path, cluster: dict[str, Any], user: Any, *, name: str = "me")
 
 
 async def refused(file: Path) -> str:
-    """What is said of it where a cluster is to be asked."""
+    """Return the error that a request to a cluster raises."""
     with pytest.raises(Unreachable) as error:
         await Client.connect(file)
     return str(error.value)
@@ -73,8 +73,8 @@ async def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     assert 'names the user "me", which the kubeconfig lacks' in await refused(written(file, SERVER, {}, name="you"))
     assert 'the cluster "one" of the kubeconfig has no server' in await refused(written(file, {}, {}))
     gone = str(tmp_path / "ca.crt")
-    told = await refused(written(file, {**SERVER, "certificate-authority": gone}, {}))
-    assert told.endswith(f"the kubeconfig names a file that is not there: {gone}")
+    sentence = await refused(written(file, {**SERVER, "certificate-authority": gone}, {}))
+    assert sentence.endswith(f"the kubeconfig names a file that is not there: {gone}")
     assert (await refused(written(file, SERVER, {"tokenFile": gone}))).endswith(f"{gone}: No such file or directory")
     assert (await refused(tmp_path)).endswith(f"{tmp_path}: Is a directory")
     file.write_bytes(b"clusters: \xff")
@@ -106,14 +106,14 @@ def plugin(tmp_path: Path) -> Path:
     return file
 
 
-async def test_a_credential_plugin_that_fails_is_told_in_its_own_words(
+async def test_a_credential_plugin_that_fails_is_reported_in_its_own_words(
     plugin: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def of(command: str) -> dict[str, Any]:
         return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command}}
 
-    told = await refused(written(tmp_path / "config", SERVER, of(str(plugin))))
-    assert told.endswith(f"the credential plugin \"{plugin}\" gives no login: login expired, run 'foo login'")
-    told = await refused(written(tmp_path / "config", SERVER, of("no-such-login")))
-    assert told.endswith("gives no login: No such file or directory: 'no-such-login'")
+    sentence = await refused(written(tmp_path / "config", SERVER, of(str(plugin))))
+    assert sentence.endswith(f"the credential plugin \"{plugin}\" gives no login: login expired, run 'foo login'")
+    sentence = await refused(written(tmp_path / "config", SERVER, of("no-such-login")))
+    assert sentence.endswith("gives no login: No such file or directory: 'no-such-login'")
     assert capfd.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Who is said to lead: nobody once the leader was not seen to renew its Lease for as long as that lasts."""
+"""The reported leader: nobody, once the leader has not renewed its Lease for the duration of one."""
 
 import asyncio
 from typing import Any
@@ -57,7 +57,7 @@ def test_a_leader_lives_while_it_renews_and_not_when_it_has_just_taken_the_lease
 
 
 @pytest.mark.parametrize("given", [{}, {"holderIdentity": ""}, spec(holder="")], ids=["empty", "made", "given up"])
-def test_nobody_holds_a_lease_that_is_given_up_or_was_never_held(clock, given):
+def test_nobody_holds_a_lease_that_is_given_up_or_was_never_acquired(clock, given):
     holder = LeaseHolder(clock)
     assert holder.name == ""
     holder.see(given)

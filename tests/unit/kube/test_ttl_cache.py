@@ -1,4 +1,4 @@
-"""Look-ups are shared, kept for a while, and bounded in number."""
+"""Look-ups are shared, stored for a while, and bounded in number."""
 
 import asyncio
 import weakref
@@ -56,7 +56,7 @@ class Large:
     """An answer that nobody should hold for long."""
 
 
-async def test_an_answer_is_not_held_after_its_time():
+async def test_an_answer_is_dropped_after_its_time():
     clock = Clock(0.0)
     shared = TTLCache[str, Large](30, 8, clock)
 
@@ -70,7 +70,7 @@ async def test_an_answer_is_not_held_after_its_time():
     assert first() is None
 
 
-async def test_an_error_is_told_to_all_who_wait_and_not_kept():
+async def test_an_error_is_raised_in_all_who_wait_and_not_stored():
     shared = TTLCache[str, str](30, 8)
     asked = 0
 

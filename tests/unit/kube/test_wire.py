@@ -1,4 +1,4 @@
-"""What comes over the wire: lines of a watch, and errors."""
+"""The bytes on the wire: lines of a watch, and errors."""
 
 from collections.abc import AsyncIterator
 
@@ -54,7 +54,7 @@ def test_an_answer_that_is_no_status_still_has_a_code(body):
     "body",
     [b"404 page not found\n", b'{"kind":"Status","message":"the server could not find the requested resource"}'],
 )
-def test_an_api_that_is_not_served_is_told_from_an_object_that_is_not_there(body):
+def test_an_api_that_is_not_served_is_distinguished_from_an_object_that_is_not_there(body):
     assert type(failure("GET", "/apis/example.com/v1/things/a", 404, body)) is NoSuchApi
 
 
@@ -67,7 +67,7 @@ def test_what_tells_one_state_of_an_object_from_another():
 
 @pytest.mark.parametrize("items", [b"null", b"[]"])
 def test_an_empty_list_of_metadata_alone_has_null_items(items):
-    """As kube-apiserver 1.37 writes a PartialObjectMetadataList."""
+    """kube-apiserver 1.37 writes a PartialObjectMetadataList so."""
     body = b'{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7"},"items":' + items + b"}"
     page = page_of(body, "/api/v1/nodes")
     assert (page.metadata.resource_version, list(page.items or ())) == ("7", [])

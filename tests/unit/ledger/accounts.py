@@ -15,33 +15,33 @@ def tenant(gpus: int, *rows: QuotaRow) -> Tenant:
     return Tenant("alpha", rows=(*rows, QuotaRow(Decimal(gpus))))
 
 
-def an_account(*entries: Entry, held: int = 0, **fields: object) -> Account:
+def an_account(*entries: Entry, used: int = 0, **fields: object) -> Account:
     """An account whose namespace is open; in sum other pods hold so many GPUs."""
-    sums = (a_sum(held),) if held else ()
+    sums = (a_sum(used),) if used else ()
     return Account(**{"namespaces": {TEAM: "open"}, "entries": (*sums, *entries), **fields})  # type: ignore[arg-type]
 
 
 def a_sum(gpus: int, **fields: object) -> Entry:
-    """What many pods hold together; those `of` a gang inside its slot."""
+    """Return the sum of many pods; those `of` a gang are inside its slot."""
     return Entry(**{"wants": (Charge(gpus=Decimal(gpus), tier="gpu-batch"),), **fields})  # type: ignore[arg-type]
 
 
 def an_entry(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, **fields: object) -> Entry:
-    """A pod of that uid, called as its uid is, which was let in and not seen yet."""
+    """A pod of that uid, called as its uid is, which was admitted and not seen yet."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
-    told = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
-    return Entry(**told)  # type: ignore[arg-type]
+    given = {"uid": uid, "namespace": TEAM, "name": uid, "state": "Reserved", "wants": (charge,), **fields}
+    return Entry(**given)  # type: ignore[arg-type]
 
 
 def a_gang(uid: str, *wants: Charge, **fields: object) -> Entry:
     """A workload that was seen to declare this."""
-    told = {"uid": uid, "namespace": TEAM, "kind": "Job.batch", "name": uid, "wants": wants, **fields}
-    return Entry(**told)  # type: ignore[arg-type]
+    given = {"uid": uid, "namespace": TEAM, "kind": "Job.batch", "name": uid, "wants": wants, **fields}
+    return Entry(**given)  # type: ignore[arg-type]
 
 
 def reserved(account: Account) -> list[str]:
-    """The uids of the pods that were let in and not seen yet."""
+    """The uids of the pods that were admitted and not seen yet."""
     return [each.uid for each in account.reserved if each.is_pod]
 
 
@@ -53,14 +53,14 @@ def seen_alone(account: Account) -> list[str]:
 def a_booking(
     uid: str, gpus: int = 1, *, flavor: str | None = None, shared: dict[str, int] | None = None, **fields: object
 ) -> Booking:
-    """What a review of that pod books."""
+    """Return the booking that a review of that pod makes."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
     charge = Charge(Decimal(gpus), "gpu-batch", flavor, claims)
-    told = {"holder": uid, "namespace": TEAM, "tenant": tenant(0), "charges": (charge,), "name": uid, **fields}
-    return Booking(**told)  # type: ignore[arg-type]
+    given = {"holder": uid, "namespace": TEAM, "tenant": tenant(0), "charges": (charge,), "name": uid, **fields}
+    return Booking(**given)  # type: ignore[arg-type]
 
 
 def a_holding(name: str, gpus: int = 1, *, flavor: str | None = None, **fields: object) -> Holding:
-    """What a pod of that name holds, as it was seen."""
+    """Return the GPUs that a pod of that name uses, as it was seen."""
     charge = Charge(Decimal(gpus), "gpu-batch", flavor)
     return Holding(**{"namespace": TEAM, "charge": charge, "name": name, **fields})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the stories of the ledger in memory have in common."""
+"""The common part of the stories of the ledger in memory."""
 
 import pytest
 

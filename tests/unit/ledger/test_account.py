@@ -8,11 +8,11 @@ from webhook.ledger.account import FORMAT, Account, read_account, written_accoun
 
 from .accounts import an_account, an_entry
 
-ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), held=3, revision=7, term="replica-a/1").sealed("uid")
+ACCOUNT = an_account(an_entry("one", shared={"b": 1, "a": 2}), used=3, revision=7, term="replica-a/1").sealed("uid")
 
 
 def read_back(**changes: object) -> Account:
-    """What comes back from an API server, which sorts the keys of every object."""
+    """Return the account as it comes back from an API server, which sorts the keys of every object."""
     return read_account({"ledger": json.loads(json.dumps(written_account(ACCOUNT), sort_keys=True)) | changes})
 
 
@@ -34,6 +34,6 @@ def test_no_account_and_an_unreadable_one_are_empty_and_unsealed():
     assert not Account().is_sealed("uid")
 
 
-def test_an_account_of_a_later_version_is_told_from_a_broken_one():
+def test_an_account_of_a_later_version_is_distinguished_from_a_broken_one():
     assert read_back(format=FORMAT + 1, gangs=[{"uid": "g1"}]).newer
     assert not read_back().newer

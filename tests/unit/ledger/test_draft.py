@@ -1,4 +1,4 @@
-"""What may be booked into an account."""
+"""The bookings that an account may take."""
 
 from collections import Counter
 from decimal import Decimal
@@ -22,7 +22,7 @@ def total(account: Account, of: Tenant) -> Decimal:
 
 
 def test_what_fits_is_booked_until_nothing_does():
-    draft = Draft(an_account(held=1), tenant(3))
+    draft = Draft(an_account(used=1), tenant(3))
     assert isinstance(draft.book(a_booking("one")), Booked)
     assert isinstance(draft.book(a_booking("two")), Booked)
     short = draft.book(a_booking("three"))
@@ -75,16 +75,19 @@ def test_a_slot_in_which_a_pod_was_seen_is_no_retrys_whoever_the_pods_owner_is_n
 
 
 @pytest.mark.parametrize("owner", ["", "another"])
-def test_an_heir_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
+def test_a_replacement_that_gets_another_owner_leaves_no_room_for_a_second_one(owner: str) -> None:
     victim = an_entry("victim", maker="rs", state="Used", preempted=True)
-    heir = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
-    for maker, entries in ("rs", (victim, heir)), (owner, (replace(victim, maker=owner), replace(heir, maker="rs"))):
+    replacement = an_entry("heir", maker=owner, of=owner, slot="victim", state="Used")
+    for maker, entries in (
+        ("rs", (victim, replacement)),
+        (owner, (replace(victim, maker=owner), replace(replacement, maker="rs"))),
+    ):
         draft = Draft(an_account(*entries), tenant(1))
         assert isinstance(draft.book(a_booking("second", controller=maker)), Shortfall)
 
 
 def test_a_further_group_of_a_workload_and_a_workload_of_its_name_both_count() -> None:
-    """Else each is booked as a whole, and only one of them has room."""
+    """Both would otherwise be booked as a whole, and only one of them has room."""
     draft, four = Draft(an_account(), tenant(8)), (Charge(Decimal(4), "gpu-batch"),)
     group = GangBooking("web/1", "LeaderWorkerSet.leaderworkerset.x-k8s.io", TEAM, "web-1", tenant(8), four)
     assert isinstance(draft.book(replace(group, uid="another")), Booked)
@@ -93,7 +96,7 @@ def test_a_further_group_of_a_workload_and_a_workload_of_its_name_both_count() -
 
 
 def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> None:
-    """Else the API server would store no version of the account any more, and nobody of the tenant could book."""
+    """The API server would otherwise store no version of the account any more, and nobody of the tenant could book."""
     draft = Draft(an_account(namespaces={TEAM: "open", "other": "open"}), tenant(1000))
     long = {f"{TEAM}/claim-{number}-{'x' * 240}": 1 for number in range(100)}
     answers = [draft.book(a_booking(f"pod-{number}", 100, shared=long)) for number in range(100)]
@@ -105,7 +108,7 @@ def test_long_names_in_one_namespace_leave_the_others_place_in_the_account() -> 
     assert len(msgspec.json.encode(draft.account)) < 2**20
 
 
-def test_one_heir_takes_the_place_of_a_preempted_pod():
+def test_one_replacement_takes_the_place_of_a_preempted_pod():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim), tenant(2))
     assert isinstance(draft.book(a_booking("stranger", 2, controller="another")), Shortfall)
@@ -115,13 +118,15 @@ def test_one_heir_takes_the_place_of_a_preempted_pod():
     assert total(draft.account, tenant(2)) == 2
 
 
-def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
+def test_a_preempted_replacement_passes_nothing_on_while_its_own_victim_is_there():
     victim = an_entry("victim", maker="rs", state="Used")
-    heir = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
-    assert isinstance(Draft(an_account(victim, heir), tenant(1)).book(a_booking("next", controller="rs")), Shortfall)
+    replacement = an_entry("heir", maker="rs", state="Used", preempted=True, slot="victim")
+    assert isinstance(
+        Draft(an_account(victim, replacement), tenant(1)).book(a_booking("next", controller="rs")), Shortfall
+    )
 
 
-def test_a_victim_covers_its_heir_and_no_longer_what_bears_its_name():
+def test_a_victim_covers_its_replacement_and_no_longer_what_bears_its_name():
     victim = an_entry("victim", name="web-0", maker="rs", state="Used", preempted=True)
     draft = Draft(an_account(victim, an_entry("namesake", name="web-0")), tenant(1))
     assert isinstance(draft.book(a_booking("heir", controller="rs")), Shortfall)
@@ -140,7 +145,7 @@ def test_a_claim_that_pods_share_counts_once():
 
 def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
     h100 = QuotaRow(Decimal(1), flavor="h100")
-    full = an_account(held=3)
+    full = an_account(used=3)
     before = Charge(Decimal(1), "gpu-batch")
     draft = Draft(full, tenant(3, h100))
     assert isinstance(draft.book(a_booking("gated", flavor="h100", moved_from=before)), Booked)
@@ -148,9 +153,9 @@ def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
     assert isinstance(draft.book(a_booking("another", flavor="h100", moved_from=before)), Shortfall)
 
 
-def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
+def test_above_a_quota_that_was_lowered_a_replacement_comes_in_and_nothing_else():
     victim = an_entry("victim", 2, maker="rs", state="Used", preempted=True)
-    draft = Draft(an_account(victim, held=4), tenant(3))
+    draft = Draft(an_account(victim, used=4), tenant(3))
     assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
 
@@ -167,7 +172,7 @@ SPACES = [TEAM, "second", "third", "fourth"]
 
 
 def test_a_namespace_may_have_as_much_under_way_as_its_tenant_has_left():
-    """So several that create without end leave something to the others."""
+    """Several namespaces that create without end leave something to the others."""
     draft = Draft(an_account(namespaces=dict.fromkeys(SPACES, "open")), tenant(5000))
     let_in = Counter[str]()
     for namespace in SPACES:

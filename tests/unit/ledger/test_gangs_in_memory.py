@@ -41,17 +41,17 @@ def seen(name: str, gang: str, gpus: int = 1) -> Holding:
     return Holding("team-alpha", charge(gpus), controller=gang, name=name)
 
 
-def held(ledger: CountedLedger) -> int:
+def used(ledger: CountedLedger) -> int:
     return int(ledger.usage(ALPHA)[ROW])
 
 
-async def test_of_two_gangs_of_eight_for_eight_gpus_one_is_let_in_whole(ledger: CountedLedger) -> None:
+async def test_of_two_gangs_of_eight_for_eight_gpus_one_is_admitted_whole(ledger: CountedLedger) -> None:
     assert isinstance(await ledger.book(a_gang("first", 8)), Booked)
     assert isinstance(await ledger.book(a_gang("second", 8)), Shortfall)
     for number in range(8):
         assert isinstance(await ledger.book(a_member(f"first-{number}", "first")), Booked)
         ledger.observe(f"first-{number}", seen(f"first-{number}", "first"))
-    assert (held(ledger), ledger.used(ALPHA)[ROW]) == (8, 8)
+    assert (used(ledger), ledger.used(ALPHA)[ROW]) == (8, 8)
     assert isinstance(await ledger.book(a_member("first-8", "first")), Shortfall)
 
 
@@ -63,23 +63,23 @@ async def test_a_gang_keeps_its_charge_while_its_pods_are_made_again(ledger: Cou
         ledger.observe(f"pod-{number}", seen(f"pod-{number}", "job", 8))
         ledger.release(f"pod-{number}")
         clock.now += 2 * RESERVATION_SECONDS
-        assert (held(ledger), ledger.used(ALPHA)[ROW]) == (8, 0)
+        assert (used(ledger), ledger.used(ALPHA)[ROW]) == (8, 0)
     ledger.workloads.release("job")
-    assert held(ledger) == 0
+    assert used(ledger) == 0
 
 
 async def test_a_gang_whose_workload_was_never_stored_lapses(ledger: CountedLedger, clock: Clock) -> None:
     await ledger.book(a_gang("job", 8))
     clock.now += RESERVATION_SECONDS - 1
-    assert held(ledger) == 8
+    assert used(ledger) == 8
     clock.now += 1
-    assert held(ledger) == 0
+    assert used(ledger) == 0
 
 
 async def test_the_end_of_a_workload_that_was_never_seen_frees_its_gpus_at_once(ledger: CountedLedger) -> None:
     await ledger.book(a_gang("job", 8))
     ledger.workloads.release("job")
-    assert held(ledger) == 0
+    assert used(ledger) == 0
 
 
 async def test_a_gang_that_grows_needs_room_for_the_difference(ledger: CountedLedger, clock: Clock) -> None:
@@ -87,25 +87,25 @@ async def test_a_gang_that_grows_needs_room_for_the_difference(ledger: CountedLe
     ledger.workloads.observe("job", declared("job", 6, generation=2))
     assert isinstance(await ledger.book(a_gang("job", 9, generation=2)), Shortfall)
     assert isinstance(await ledger.book(a_gang("job", 8, generation=2)), Booked)
-    assert held(ledger) == 8
+    assert used(ledger) == 8
     clock.now += RESERVATION_SECONDS
-    assert held(ledger) == 6, "the change was never stored"
+    assert used(ledger) == 6, "the change was never stored"
     ledger.workloads.observe("job", declared("job", 2, generation=3))
-    assert held(ledger) == 2
+    assert used(ledger) == 2
 
 
 async def test_a_dry_run_books_no_gang(ledger: CountedLedger) -> None:
     assert isinstance(await ledger.book(a_gang("job", 8), dry_run=True), Booked)
     assert isinstance(await ledger.book(a_gang("job", 9), dry_run=True), Shortfall)
-    assert held(ledger) == 0
+    assert used(ledger) == 0
 
 
 async def test_after_a_restart_a_workload_whose_pods_all_run_is_a_gang_again(ledger: CountedLedger) -> None:
     ledger.workloads.observe_all(KIND, {"job": declared("job", 2), "waits": declared("waits", 8)})
     ledger.observe_all({name: seen(name, "job") for name in ("pod-0", "pod-1")})
-    assert held(ledger) == 2, "one that waits is charged by its pods"
+    assert used(ledger) == 2, "one that waits is charged by its pods"
     ledger.release("pod-1")
-    assert (held(ledger), ledger.used(ALPHA)[ROW]) == (2, 1)
+    assert (used(ledger), ledger.used(ALPHA)[ROW]) == (2, 1)
 
 
 async def test_the_tier_to_which_a_gang_was_demoted(ledger: CountedLedger) -> None:
@@ -114,11 +114,11 @@ async def test_the_tier_to_which_a_gang_was_demoted(ledger: CountedLedger) -> No
     assert await ledger.gang_tier(ALPHA, "team-alpha", "job") == "gpu-batch"
 
 
-async def test_what_cant_be_told_of_a_workload_changes_nothing(ledger: CountedLedger) -> None:
+async def test_what_cant_be_known_of_a_workload_changes_nothing(ledger: CountedLedger) -> None:
     await ledger.book(a_gang("job", 6))
     ledger.workloads.observe("job", declared("job", 6))
     ledger.workloads.observe("job", structs.replace(declared("job", 0, generation=2), charges=None))
-    assert held(ledger) == 6
+    assert used(ledger) == 6
 
 
 async def test_a_tier_that_nobody_reviewed_is_not_charged(ledger: CountedLedger) -> None:
@@ -145,7 +145,7 @@ async def test_another_attempt_lapses_by_itself(ledger: CountedLedger, clock: Cl
     clock.now += 59
     await ledger.book(a_gang("job", 6))
     clock.now += 59
-    assert held(ledger) == 6
+    assert used(ledger) == 6
 
 
 async def test_a_gang_that_nobody_booked_is_stranded_once_its_rest_has_no_room(ledger: CountedLedger) -> None:
@@ -173,7 +173,7 @@ async def test_a_gang_that_was_booked_keeps_the_place_of_a_pod_that_was_preempte
 
 
 async def test_a_gang_that_just_fits_is_not_stranded_while_its_pods_come(ledger: CountedLedger) -> None:
-    """Nobody booked it whole, and all of its pods have been let in."""
+    """Nobody booked it whole, and all of its pods have been admitted."""
     ledger.workloads.observe("old", declared("old", 8))
     for number in range(8):
         assert isinstance(await ledger.book(a_member(f"old-{number}", "old")), Booked)

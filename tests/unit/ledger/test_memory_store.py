@@ -21,15 +21,15 @@ def a_copy(store: MemoryStore) -> WorkingCopy:
 
 
 async def test_of_two_writes_that_began_at_one_version_one_wins() -> None:
-    store, told = MemoryStore(), list[str]()
+    store, notified = MemoryStore(), list[str]()
     store.open(tenant(4), TEAM)
-    store.subscribe(told.append)
+    store.subscribe(notified.append)
     first, second = a_copy(store), a_copy(store)
     await store.put(first)
     with pytest.raises(Conflict):
         await store.put(second)
     assert [each.uid for each in store.newest("alpha").account.reserved] == ["one"]
-    assert told == ["alpha"]
+    assert notified == ["alpha"]
 
 
 async def test_what_is_opened_twice_is_the_same_version() -> None:
@@ -56,7 +56,7 @@ async def test_a_dry_run_looks_and_books_nothing() -> None:
 
 async def test_an_account_that_pods_fill_has_room_for_no_more() -> None:
     ledger, alpha = MemoryLedger(), tenant(4)
-    ledger.store.set(alpha, an_account(held=3))
+    ledger.store.set(alpha, an_account(used=3))
     assert isinstance(await ledger.book(a_booking("two", 2, tenant=alpha)), Shortfall)
     assert isinstance(await ledger.book(a_booking("one", tenant=alpha)), Booked)
     assert (list(ledger.usage(alpha).values()), list(ledger.used(alpha).values())) == ([Decimal(4)], [Decimal(3)])
@@ -69,7 +69,7 @@ async def test_a_quota_that_changes_is_that_of_the_next_booking() -> None:
     assert isinstance(await ledger.book(a_booking("two", 2, tenant=tenant(4))), Booked)
 
 
-async def test_too_many_at_once_are_told_to_try_again() -> None:
+async def test_too_many_at_once_have_to_try_again() -> None:
     ledger, alpha = MemoryLedger(), tenant(5000)
     ledger.store.set(alpha, an_account(*(an_entry(f"uid-{number}") for number in range(MOST_RESERVATIONS // 2))))
     with pytest.raises(TryAgain, match="are being created at once"):

@@ -29,7 +29,7 @@ def booking(holder: str, gpus: int, flavor: str | None = None) -> Booking:
 
 
 def moving(holder: str, gpus: int, to: str, *, before: str | None = None) -> Booking:
-    """What the update of a pod books that gets another node selector."""
+    """Return the booking of a pod's update that gets another node selector."""
     return replace(booking(holder, gpus, to), moved_from=charge(gpus, before))
 
 
@@ -37,21 +37,21 @@ def seen(gpus: int, flavor: str | None = None, *, preempted: bool = False) -> Ho
     return Holding("team-alpha", charge(gpus, flavor), None, "rs", preempted)
 
 
-def held(ledger: CountedLedger) -> tuple[int, int, int]:
+def used(ledger: CountedLedger) -> tuple[int, int, int]:
     usage = ledger.usage(ALPHA)
     return int(usage[TOTAL]), int(usage[H100]), int(usage[A100])
 
 
 async def test_a_pod_counts_on_the_flavor_that_its_lifted_gate_names(ledger: CountedLedger) -> None:
     await ledger.book(booking("one", 2))
-    assert held(ledger) == (2, 0, 0)
+    assert used(ledger) == (2, 0, 0)
     assert isinstance(await ledger.book(moving("one", 2, "h100")), Booked)
-    assert held(ledger) == (2, 2, 0), "the total counts it once"
+    assert used(ledger) == (2, 2, 0), "the total counts it once"
     ledger.observe("one", seen(2, "h100"))
-    assert held(ledger) == (2, 2, 0)
+    assert used(ledger) == (2, 2, 0)
     assert ledger.used(ALPHA)[H100] == 2
     ledger.release("one")
-    assert held(ledger) == (0, 0, 0)
+    assert used(ledger) == (0, 0, 0)
 
 
 async def test_without_room_on_the_new_row_it_stays_where_it_was(ledger: CountedLedger) -> None:
@@ -60,7 +60,7 @@ async def test_without_room_on_the_new_row_it_stays_where_it_was(ledger: Counted
     short = await ledger.book(moving("one", 2, "h100"))
     assert isinstance(short, Shortfall)
     assert (short.row, short.usage[H100], short.charge.gpus) == (H100, 1, 2)
-    assert held(ledger) == (3, 1, 0)
+    assert used(ledger) == (3, 1, 0)
 
 
 async def test_rows_on_which_it_draws_already_need_no_room(ledger: CountedLedger) -> None:
@@ -73,7 +73,7 @@ async def test_rows_on_which_it_draws_already_need_no_room(ledger: CountedLedger
 async def test_a_dry_run_only_looks(ledger: CountedLedger) -> None:
     await ledger.book(booking("one", 2))
     assert isinstance(await ledger.book(moving("one", 2, "h100"), dry_run=True), Booked)
-    assert held(ledger) == (2, 0, 0)
+    assert used(ledger) == (2, 0, 0)
     assert isinstance(await ledger.book(moving("one", 3, "h100"), dry_run=True), Shortfall)
 
 
@@ -82,9 +82,9 @@ async def test_late_news_of_the_pod_as_it_was_does_not_free_the_new_row(ledger: 
     await ledger.book(booking("one", 2))
     await ledger.book(moving("one", 2, "h100"))
     ledger.observe("one", seen(2))
-    assert held(ledger) == (2, 2, 0)
+    assert used(ledger) == (2, 2, 0)
     ledger.observe_all({"one": seen(2)})
-    assert held(ledger) == (2, 2, 0)
+    assert used(ledger) == (2, 2, 0)
     await ledger.book(booking("two", 2))
     assert isinstance(await ledger.book(moving("two", 2, "h100")), Shortfall)
 
@@ -94,7 +94,7 @@ async def test_an_update_that_was_never_stored_lapses_alone(ledger: CountedLedge
     ledger.observe("one", seen(2))
     await ledger.book(moving("one", 2, "h100"))
     clock.now += RESERVATION_SECONDS
-    assert held(ledger) == (2, 0, 0)
+    assert used(ledger) == (2, 0, 0)
 
 
 async def test_the_same_update_again_is_counted_once(ledger: CountedLedger, clock: Clock) -> None:
@@ -102,31 +102,31 @@ async def test_the_same_update_again_is_counted_once(ledger: CountedLedger, cloc
     await ledger.book(moving("one", 2, "h100"))
     clock.now += RESERVATION_SECONDS / 2
     assert isinstance(await ledger.book(moving("one", 2, "h100")), Booked)
-    assert held(ledger) == (2, 2, 0)
+    assert used(ledger) == (2, 2, 0)
 
 
 async def test_an_update_to_another_flavor_holds_both_until_one_is_seen(ledger: CountedLedger) -> None:
     ledger.observe("one", seen(2))
     await ledger.book(moving("one", 2, "h100"))
     await ledger.book(moving("one", 2, "a100"))
-    assert held(ledger) == (2, 2, 2)
+    assert used(ledger) == (2, 2, 2)
     ledger.observe("one", seen(2, "a100"))
-    assert held(ledger) == (2, 2, 2), "the first may be stored still"
+    assert used(ledger) == (2, 2, 2), "the first may be stored still"
 
 
 async def test_the_replacement_of_a_preempted_pod_moves_into_its_place(ledger: CountedLedger) -> None:
     ledger.observe("victim", seen(2, "h100", preempted=True))
     await ledger.book(booking("heir", 2))
     assert isinstance(await ledger.book(moving("heir", 2, "h100")), Booked)
-    assert held(ledger) == (2, 2, 0), "the pair is charged once"
+    assert used(ledger) == (2, 2, 0), "the pair is charged once"
     ledger.release("victim")
-    assert held(ledger) == (2, 2, 0), "the heir alone"
+    assert used(ledger) == (2, 2, 0), "the replacement alone"
 
 
 async def test_a_pod_that_nobody_booked_needs_room_on_the_new_row_alone(ledger: CountedLedger) -> None:
     """Its watch event is still to come: until then the total lacks it."""
     assert isinstance(await ledger.book(moving("unknown", 3, "h100")), Shortfall)
     assert isinstance(await ledger.book(moving("unknown", 2, "h100")), Booked)
-    assert held(ledger) == (0, 2, 0)
+    assert used(ledger) == (0, 2, 0)
     ledger.observe("unknown", seen(2))
-    assert held(ledger) == (2, 2, 0)
+    assert used(ledger) == (2, 2, 0)

@@ -36,8 +36,8 @@ def test_one_move_ends_before_the_next_begins():
     assert next_changes(both, {"n": "alpha"}) == [Change("alpha", None, ("n",))]
 
 
-def test_a_namespace_that_leaves_all_tenants_is_dropped_once_nothing_is_promised_there():
+def test_a_namespace_that_leaves_all_tenants_is_dropped_once_nothing_is_reserved_there():
     assert next_changes(accounts(alpha={"n": "open"}), {}) == [Change("alpha", "closed", ("n",))]
-    promised = Account(namespaces={"n": "closed"}, entries=(Entry(uid="u", namespace="n", state="Reserved"),))
-    assert next_changes({"alpha": promised}, {}) == []
+    reserved = Account(namespaces={"n": "closed"}, entries=(Entry(uid="u", namespace="n", state="Reserved"),))
+    assert next_changes({"alpha": reserved}, {}) == []
     assert next_changes(accounts(alpha={"n": "closed"}), {}) == [Change("alpha", None, ("n",))]

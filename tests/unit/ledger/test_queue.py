@@ -1,4 +1,4 @@
-"""Who waits in a queue, as what and in which order, and what is reserved for whom."""
+"""The queue: its entries, their order, and the reservations for them."""
 
 from decimal import Decimal
 
@@ -11,7 +11,7 @@ from webhook.ledger.account import Account, Entry
 from webhook.ledger.books import SlotSums, usage_of
 from webhook.ledger.leader import pod_view
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.leader.queue import let_in_by
+from webhook.ledger.leader.queue import admitted_pods
 from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
@@ -38,13 +38,13 @@ def a_view(**pods: Holding) -> PodView:
     return view
 
 
-def booked(account: Account, view: PodView, whose: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
+def booked(account: Account, view: PodView, owner: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
     """The account once the line is booked, and who waits on."""
-    copy = WorkingCopy(Version(TenantQuota("alpha", 1, whose), account, sealed=True, tenant=whose))
+    copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
     return copy, [each.waiting.uid for each in book_queue(copy, view)]
 
 
-def test_of_a_claim_that_others_hold_yet_nothing_is_kept_for_the_next_pod() -> None:
+def test_of_a_claim_that_others_hold_yet_nothing_is_reserved_for_the_next_pod() -> None:
     view = a_view(one=sharing("one", ends_in=30.0), two=sharing("two", ends_in=30.0))
     view.release("one")
     account = rewritten(an_account(), view, has_queue=True)
@@ -68,15 +68,15 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
 
 
 def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
-    """It counts nothing on the total. A tenant that refuses books it, where somebody wrote our gate on the pod."""
+    """The change adds nothing to the total. A tenant that refuses books it, where somebody wrote our gate."""
     before = Charge(Decimal(1), "gpu-batch")
     change = replace(an_entry("pod"), wants=(replace(before, flavor="h100"),), instead_of=before)
     view = a_view(pod=a_holding("pod", flavor="h100", gated=GATED))
     copy, waiting = booked(an_account(an_entry("pod"), change), view, tenant(1))
-    assert (waiting, [each.uid for each in let_in_by(copy.account, view)]) == ([], ["pod"])
+    assert (waiting, [each.uid for each in admitted_pods(copy.account, view)]) == ([], ["pod"])
     assert usage_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
-    copy, waiting = booked(an_account(an_entry("pod"), change, held=1), view, tenant(1))
-    assert (waiting, [*let_in_by(copy.account, view)]) == (["pod"], [])
+    copy, waiting = booked(an_account(an_entry("pod"), change, used=1), view, tenant(1))
+    assert (waiting, [*admitted_pods(copy.account, view)]) == (["pod"], [])
 
 
 def test_a_queue_behind_vacant_slots_of_another_gang_sums_the_account_few_times(
@@ -96,7 +96,7 @@ def test_a_queue_behind_vacant_slots_of_another_gang_sums_the_account_few_times(
 
 
 def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:
-    """Else each pod that waits would be one: the account and the time of a round would grow with them."""
+    """The waiting pods would otherwise each be one: the account and the time of a round would grow with them."""
     waiting = {f"next-{index}": a_holding(f"next-{index}", controller="rs", gated=GATED) for index in range(3)}
     left = replace(an_entry("left", maker="rs", of="rs"), state="Vacant", until=2**31)
     copy, queued = booked(an_account(a_sum(8), left), a_view(**waiting))
@@ -105,8 +105,8 @@ def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_sl
 
 
 def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some() -> None:
-    """Else it would wait in vain for twice as much, and keep the total from those behind it."""
-    whose = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
+    """The gang would otherwise wait for twice as much without end, and keep the total from those behind it."""
+    owner = tenant(9, QuotaRow(Decimal(3), tier="gpu-training"))
     high = Charge(Decimal(3), "gpu-training"), Charge(Decimal(2), "gpu-training")
     four, five = (Charge(gpus=Decimal(gpus), tier="gpu-batch") for gpus in (4, 5))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (1000, 400)]
@@ -119,13 +119,13 @@ def test_a_gang_that_grows_needs_no_room_for_what_it_has_while_others_keep_some(
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (five,)))
     some = a_sum(4, namespace=TEAM, of="job")
     account = an_account(Entry(wants=(high[1],)), a_gang("job", four), some)
-    copy, waiting = booked(account, view, whose)
+    copy, waiting = booked(account, view, owner)
     assert waiting == ["head"]
     assert [each.wants for each in copy.account.reserved if each.is_gang] == [(five,)]
 
 
-def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_kept() -> None:
-    """Else it would wait in vain for the claim's GPUs once more, and keep the total from those behind it."""
+def test_who_shares_a_claim_that_is_in_use_needs_no_room_for_it_while_a_slot_is_reserved() -> None:
+    """The pod would otherwise wait for the claim's GPUs once more, and keep the total from those behind it."""
     claim = Charge(Decimal(4), "gpu-batch", shared={f"{TEAM}/claim": Decimal(4)})
     gated = Gated(400, "2026-01-01T00:00:00Z", "1")
     view = a_view(
@@ -140,8 +140,8 @@ def test_who_shares_a_claim_that_is_held_needs_no_room_for_it_while_a_place_is_k
 
 
 def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None:
-    """It has four of sixteen, and one ends on its row. Of the total three are kept, and so eight are others'."""
-    whose = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
+    """The gang has four of sixteen, and one ends on its row. It reserves three of the total; others may use eight."""
+    owner = tenant(16, QuotaRow(Decimal(8), tier="gpu-batch"))
     four, eight, other = (Charge(Decimal(gpus), "gpu-batch") for gpus in (4, 8, 1))
     gated = [Gated(priority, "2026-01-01T00:00:00Z", "1") for priority in (400, 200)]
     view = a_view(
@@ -151,7 +151,7 @@ def test_a_gang_that_grows_keeps_of_the_total_only_what_it_has_not_yet() -> None
     )
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (eight,)))
     account = an_account(Entry(wants=(other,)), a_gang("job", four), a_sum(4, namespace=TEAM, of="job"))
-    copy, waiting = booked(account, view, whose)
+    copy, waiting = booked(account, view, owner)
     assert waiting == ["job"]
     assert reserved(copy.account) == ["low"]
 
@@ -171,7 +171,7 @@ def three_of_four(waiting: int, asked: tuple[Charge, ...] | None) -> tuple[Accou
 
 
 def test_a_gang_that_waits_to_grow_gets_the_pod_back_that_it_lost() -> None:
-    """Else three of four pods keep four GPUs, and wait for the fourth until there is room for eight."""
+    """Three of four pods would otherwise keep four GPUs, and wait for the fourth until there is room for eight."""
     copy, waiting = booked(*three_of_four(5, (EIGHT_ASKED,)), tenant(7))
     assert reserved(copy.account) == ["new-0"]
     assert waiting == ["job"]
@@ -184,25 +184,25 @@ def test_a_gang_of_which_nobody_can_tell_what_it_asks_for_gets_the_pod_back_that
     assert waiting == ["new-1"]
 
 
-def test_so_does_one_that_was_promised_its_room_and_was_not_seen_since() -> None:
+def test_so_does_one_with_a_reservation_that_was_not_seen_since() -> None:
     account, view = three_of_four(2, None)
-    promised = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
-    copy, waiting = booked(an_account(promised, account.entries[1]), view, tenant(4))
+    booked_gang = a_gang("job", FOUR, state="Reserved", generation=2, attempt=1)
+    copy, waiting = booked(an_account(booked_gang, account.entries[1]), view, tenant(4))
     assert reserved(copy.account) == ["new-0"]
     assert waiting == ["new-1"]
 
 
-@pytest.mark.parametrize(("quota", "kept"), [(4, False), (5, True)])
-def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, kept: bool) -> None:
-    """Else it would wait for five of four GPUs, and keep all from those behind it for ever."""
+@pytest.mark.parametrize(("quota", "needs_none"), [(4, False), (5, True)])
+def test_a_job_of_one_pod_that_grows_needs_no_room_for_that_again(quota: int, needs_none: bool) -> None:
+    """The Job would otherwise wait for five of four GPUs, and keep all from those behind it for ever."""
     gated = [Gated(400, f"2026-01-01T00:00:0{number}Z", "1") for number in range(3)]
     grown = {f"new-{number}": a_holding("new", controller="job", gated=each) for number, each in enumerate(gated)}
     view = a_view(old=a_holding("old", controller="job"), **grown)
-    if kept:
+    if needs_none:
         view.observe("gone", a_holding("gone", controller="rs", ends_in=30.0))
         view.release("gone")
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 2, (FOUR,)))
-    copy, waiting = booked(an_account(held=1), view, tenant(quota))
+    copy, waiting = booked(an_account(used=1), view, tenant(quota))
     assert waiting == []
     assert reserved(copy.account) == ["new-0", "new-1", "new-2"]
     assert copy.usage == {QuotaRow(Decimal(quota)): 4}
@@ -246,7 +246,7 @@ def test_a_pod_of_a_suspended_gang_waits_until_the_view_shows_that_it_was_resume
 
 @pytest.mark.parametrize("seen", ["a single pod", "another namespace", "ended"])
 def test_a_pod_that_can_be_of_no_gang_is_booked_alone(seen: str) -> None:
-    """It must not wait for ever."""
+    """The pod must not wait for ever."""
     view = a_view(one=of_job("one"))
     if seen == "ended":
         view.workloads.release("job")
@@ -262,10 +262,10 @@ def test_pods_of_very_many_makers_are_not_taken_for_missing_because_another_make
     pods = {f"p{n}": a_holding(f"p{n}", controller=f"m{n}") for n in range(pod_view.MOST_COUNTED)}
     account = rewritten(an_account(), a_view(**pods), has_queue=True)
     assert len(account.pod_counts) == pod_view.MOST_COUNTED
-    heir = a_view(**pods, new=a_holding("new", controller="a"))
-    heir.inherit(account)
-    assert list(heir.ended.of(account.namespaces)) == []
+    replacement = a_view(**pods, new=a_holding("new", controller="a"))
+    replacement.inherit(account)
+    assert list(replacement.ended.of(account.namespaces)) == []
     del pods["p0"]
-    heir = a_view(**pods)
-    heir.inherit(account)
-    assert [each.maker for each in heir.ended.of(account.namespaces)] == ["m0"]
+    replacement = a_view(**pods)
+    replacement.inherit(account)
+    assert [each.maker for each in replacement.ended.of(account.namespaces)] == ["m0"]

@@ -1,4 +1,4 @@
-"""What a leader makes of an account by its view of the pods."""
+"""The leader rewrites an account by its view of the pods."""
 
 from decimal import Decimal
 
@@ -48,7 +48,7 @@ def test_a_reservation_of_a_stored_pod_s_name_is_covered_until_that_pod_ends():
     assert (seen_alone(account), total(account)) == ([], 1)
 
 
-def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
+def test_a_victim_and_its_replacement_are_charged_once_until_the_victim_is_gone():
     view = a_view(victim=a_holding("v", 2, controller="rs", preempted=True))
     account = rewritten(an_account(), view)
     assert [(each.uid, each.preempted) for each in account.entries] == [("victim", True)]
@@ -61,10 +61,10 @@ def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
     assert account.entries == (a_sum(2),)
 
 
-def test_an_heir_that_comes_to_nothing_frees_the_place():
+def test_a_replacement_that_comes_to_nothing_frees_the_place():
     view = a_view(victim=a_holding("v", controller="rs", preempted=True))
-    heir = an_entry("heir", slot="victim")
-    account = rewritten(an_account(heir), view, lapsed=[heir.key])
+    replacement = an_entry("heir", slot="victim")
+    account = rewritten(an_account(replacement), view, lapsed=[replacement.key])
     assert [each.uid for each in account.entries] == ["victim"]
 
 
@@ -115,8 +115,8 @@ def test_news_of_a_pod_that_is_proved_over_is_ignored_until_the_next_list():
 
 def test_a_list_of_one_namespace_replaces_what_the_watch_does_not_know_better():
     view = a_view(gone=a_holding("gone"), other=a_holding("other", namespace="elsewhere"))
-    told = view.begin_list()
+    listing = view.begin_list()
     view.observe("watched", a_holding("watched"))
-    view.end_list(told)
-    view.merge(TEAM, {"listed": a_holding("listed")}, told)
+    view.end_list(listing)
+    view.merge(TEAM, {"listed": a_holding("listed")}, listing)
     assert [uid for uid in ("gone", "other", "watched", "listed") if view.get(uid)] == ["other", "watched", "listed"]

@@ -1,4 +1,4 @@
-"""Which writes of the leader wait for more: those that free nothing, and tell nobody anything."""
+"""The writes of the leader that wait for more: those that free nothing, and inform nobody."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from webhook.policy.quota.tenant_status import Status
 
 ALPHA = tenant(100)
 SAID: Status = {"observedGeneration": 1}
-PROMISED, SEEN = an_account(an_entry("one")), an_account(held=1)
+RESERVED, SEEN = an_account(an_entry("one")), an_account(used=1)
 
 
 def a_version(account: Account) -> Version:
@@ -22,27 +22,27 @@ def a_version(account: Account) -> Version:
 def test_a_reservation_whose_pod_is_seen_waits_a_second_for_others():
     clock = Clock()
     settling = Settling(clock)
-    assert settling.may_wait(a_version(PROMISED), SEEN, SAID)
+    assert settling.may_wait(a_version(RESERVED), SEEN, SAID)
     assert settling.due() == clock() + SETTLE_SECONDS
     clock.now += SETTLE_SECONDS / 2
-    assert settling.may_wait(a_version(PROMISED), SEEN, SAID)
+    assert settling.may_wait(a_version(RESERVED), SEEN, SAID)
     assert settling.overdue() == []
     clock.now += SETTLE_SECONDS / 2
     assert settling.overdue() == ["alpha"]
-    assert not settling.may_wait(a_version(PROMISED), SEEN, SAID)
+    assert not settling.may_wait(a_version(RESERVED), SEEN, SAID)
     assert settling.due() is None
 
 
 def test_nothing_to_write_is_not_due():
     settling = Settling(Clock())
-    assert settling.may_wait(a_version(PROMISED), SEEN, SAID)
+    assert settling.may_wait(a_version(RESERVED), SEEN, SAID)
     assert settling.may_wait(a_version(SEEN), SEEN, SAID)
     assert settling.due() is None
 
 
 def test_many_settled_reservations_do_not_wait():
-    promised = an_account(*(an_entry(f"pod-{number}") for number in range(MOST_SETTLED)))
-    assert not Settling(Clock()).may_wait(a_version(promised), an_account(held=MOST_SETTLED), SAID)
+    reserved = an_account(*(an_entry(f"pod-{number}") for number in range(MOST_SETTLED)))
+    assert not Settling(Clock()).may_wait(a_version(reserved), an_account(used=MOST_SETTLED), SAID)
 
 
 PREEMPTED = an_account(an_entry("one", state="Used", preempted=True))
@@ -52,8 +52,8 @@ PREEMPTED = an_account(an_entry("one", state="Used", preempted=True))
     ("before", "after", "status"),
     [
         pytest.param(SEEN, an_account(), SAID, id="a pod has ended"),
-        pytest.param(PROMISED, an_account(), SAID, id="a promise came to nothing"),
-        pytest.param(SEEN, an_account(held=2), SAID, id="a pod came that nobody booked"),
+        pytest.param(RESERVED, an_account(), SAID, id="a reservation came to nothing"),
+        pytest.param(SEEN, an_account(used=2), SAID, id="a pod came that nobody booked"),
         pytest.param(SEEN, PREEMPTED, SAID, id="a pod is preempted, and may be replaced"),
         pytest.param(SEEN, SEEN, {"observedGeneration": 2}, id="the spec is another"),
     ],

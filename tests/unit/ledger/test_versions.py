@@ -1,4 +1,4 @@
-"""Which version of a TenantQuota a process goes by, however watch and answers overtake each other."""
+"""The version of a TenantQuota that a process goes by, however watch and answers overtake each other."""
 
 from webhook.ledger.account import Account, written_account
 from webhook.ledger.versions import Versions
@@ -8,7 +8,7 @@ UID = "uid-of-alpha"
 
 
 def stored(version: int, uid: str = UID) -> TenantQuota:
-    """As one of us wrote it, in the place of the version before."""
+    """Return the object as one of us wrote it, after the version before."""
     sealed = Account(revision=version - 1).sealed(uid)
     metadata = {"name": "alpha", "uid": uid, "resourceVersion": str(version)}
     spec = {"namespaceSelector": {}, "quotas": [{"gpus": 4}]}

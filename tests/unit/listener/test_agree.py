@@ -1,4 +1,4 @@
-"""All ranks save after the same step, or none does and nobody waits for long."""
+"""The ranks all save after the same step, or none does and nobody waits for long."""
 
 import itertools
 import random
@@ -17,7 +17,7 @@ LAST = 60
 
 
 class Store:
-    """What torch's store does for this, for threads."""
+    """The store of torch, for threads."""
 
     def __init__(self) -> None:
         self.counts: defaultdict[str, int] = defaultdict(int)
@@ -46,7 +46,7 @@ def ranks(world: int) -> list[Ranks]:
 
 
 def together(world: int, what: Callable[[Ranks], object]) -> list[object]:
-    """What each rank comes to, each in a thread; an error is its outcome."""
+    """Return the outcome of each rank, each in a thread; an error is its outcome."""
     outcome: list[object] = [None] * world
 
     def one(each: Ranks) -> None:

@@ -51,7 +51,7 @@ def test_a_training_steps_on_while_a_server_says_nothing(silent: threading.Event
     reporter.stop()
 
 
-def test_who_can_t_be_reached_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_can_t_be_reached_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     said: list[str] = []
 

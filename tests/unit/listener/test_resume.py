@@ -58,7 +58,7 @@ def test_two_errors_before_a_step_lead_to_the_checkpoint_before(
     assert capsys.readouterr().err.endswith("40: it was tried, and no step followed\n")
     for _ in range(ERRORS):
         resumed(marks, error=True)
-    assert step(marks) is None, "it begins anew"
+    assert step(marks) is None, "it begins again"
 
 
 def test_evictions_before_a_step_are_borne_longer(marks: list[str]) -> None:
@@ -95,6 +95,6 @@ def test_one_that_is_not_whole_is_named_and_passed_over(
     assert capsys.readouterr().err == f"gpu-tiers listen: not resumed from {tmp_path}/40: it is not whole\n"
 
 
-def test_ranks_that_see_different_steps_begin_anew(marks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_that_see_different_steps_begin_again(marks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert agreed(choose(marks, 1), Disagreeing()) is None
     assert capsys.readouterr().err == "gpu-tiers listen: not resumed: the ranks see different checkpoints\n"

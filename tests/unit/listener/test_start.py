@@ -1,4 +1,4 @@
-"""How it comes into a program: by Python's own start, and only where the program imports a trainer."""
+"""The way into a program: by Python's own start, and only where the program imports a trainer."""
 
 import os
 import subprocess
@@ -70,7 +70,7 @@ def test_the_sitecustomize_that_it_hides_runs_once(pod: Path) -> None:
     ]
 
 
-def test_what_theirs_raises_is_told_as_python_tells_it(pod: Path) -> None:
+def test_what_theirs_raises_is_reported_as_python_tells_it(pod: Path) -> None:
     (pod / "image" / "sitecustomize.py").write_text("raise RuntimeError('theirs')\n")
     out, err = run(pod)
     assert out[1] == "trains"

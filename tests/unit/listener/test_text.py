@@ -1,4 +1,4 @@
-"""What travels: two texts of all modules, the same each time, that Python 3.9 reads and that import nothing else."""
+"""The injected text: two texts of all modules, always the same, that Python 3.9 reads and that import nothing else."""
 
 import ast
 import subprocess
@@ -15,8 +15,8 @@ ROOM = 52 * 1024
 
 
 def test_every_module_travels() -> None:
-    apart = {"__init__", START.removesuffix(".py")}
-    assert set(MODULES) == {each.stem for each in FOLDER.glob("*.py")} - apart
+    separate = {"__init__", START.removesuffix(".py")}
+    assert set(MODULES) == {each.stem for each in FOLDER.glob("*.py")} - separate
 
 
 def test_python_3_9_reads_both() -> None:

@@ -1,4 +1,4 @@
-"""Which nodes take a pod, by labels, affinity and taints, as kube-scheduler has it."""
+"""The nodes that take a pod, by labels, affinity and taints, as kube-scheduler has it."""
 
 from typing import Any
 

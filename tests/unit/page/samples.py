@@ -22,9 +22,11 @@ def a_tenant(name: str, *problems: str) -> TenantShown:
     return TenantShown(name, rows, "Deny", problems)
 
 
-def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: training", times: int = 1) -> VerdictGroup:
+def a_verdict(
+    name: str, outcome: str = "admitted", why: str = "workload-type: training", times: int = 1
+) -> VerdictGroup:
     trace = ("label: none on the pod or its owners", "workload-type: training -> gpu-training") if "type" in why else ()
-    told = VerdictShown(
+    shown = VerdictShown(
         1_795_363_200,
         "PyTorchJob",
         "team-alpha",
@@ -37,7 +39,7 @@ def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: tra
         f"PyTorchJob/{name}",
         "over-quota" if outcome == "refused" else "",
     )
-    return VerdictGroup(told, times, told.time)
+    return VerdictGroup(shown, times, shown.time)
 
 
 SOME_LOST, MUCH_LOST = Work(24, exact=True), Work(11_520, exact=False)
@@ -56,8 +58,8 @@ def some_gpus(workload: str = "PyTorchJob/llm-finetune", why: str = "0/3 nodes h
         ("gpu-batch", 6.5, 0),
         ("gpu-interactive", 1, 0),
     )
-    told = Waits("team-alpha", workload, "alpha", "gpu-training", 2, 16, "2026-11-22T12:00:00Z", why)
-    return GpusNow(tuple(TierGpus(*each) for each in tiers), 5.5, 4, (told,) * waits)
+    shown = Waits("team-alpha", workload, "alpha", "gpu-training", 2, 16, "2026-11-22T12:00:00Z", why)
+    return GpusNow(tuple(TierGpus(*each) for each in tiers), 5.5, 4, (shown,) * waits)
 
 
 def a_content(**parts: object) -> PageContent:

@@ -1,4 +1,4 @@
-"""Who gets the page at the door for people with a token, and what the others read."""
+"""The page at the door for people with a token, and what the others read."""
 
 import asyncio
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ async def test_without_a_token_one_is_asked_for(server: Server, authorization: s
     assert server.asked == []
 
 
-async def test_a_wrong_token_is_told_so(server: Server) -> None:
+async def test_a_wrong_token_reads_so(server: Server) -> None:
     answer = await Door(server, "gpu-tiers").get("Bearer nobodys")
     assert answer.status_code == 401
     assert "does not accept this token: it is wrong, has expired, or is for another audience" in answer.text

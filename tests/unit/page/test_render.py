@@ -33,7 +33,7 @@ class Balanced(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: object) -> None:
-        """It closes itself."""
+        """Close the tag."""
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -47,8 +47,8 @@ def text_of(page: str) -> str:
     return re.sub(r"\s+", " ", unescape(Balanced(page).text))
 
 
-def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
-    told = text_of(rendered(a_content()))
+def test_it_says_which_tiers_evict_which_what_is_used_and_what_happened() -> None:
+    page_text = text_of(rendered(a_content()))
     for sentence in (
         "gpu-serving evicts gpu-batch, gpu-interactive; gpu-batch evicts gpu-interactive; gpu-interactive evicts",
         "system-node-critical (2000001000)",
@@ -60,7 +60,7 @@ def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
         "gpu-training 4 , and 16 waited for",
         "team-alpha/PyTorchJob/llm-finetune gpu-training alpha 16 2 2026-11-22 12:00:00 UTC 0/3 nodes have 8 GPUs",
     ):
-        assert sentence in told, told
+        assert sentence in page_text, page_text
 
 
 @pytest.mark.parametrize("part", ["tenants", "verdicts", "preemptions", "replica", "health", "gpus"])
@@ -84,10 +84,10 @@ def test_the_line_of_a_tenant_stands_below_its_rows() -> None:
     )
     waits = structs.replace(a_tenant("alpha"), queue=QueueShown(4, 4, 1, (place,)))
     page = rendered(a_content(tenants=(waits, a_tenant("beta"))))
-    told = text_of(page)
-    assert "The queue of tenant alpha 4 pods wait for room, for 4 GPUs in all." in told
-    assert f"1 team-alpha/Job/{EVIL} gpu-training 4 4 2026-11-22 12:00:00 UTC room in gpu-training" in told
-    assert "The queue of tenant beta" not in told
+    page_text = text_of(page)
+    assert "The queue of tenant alpha 4 pods wait for room, for 4 GPUs in all." in page_text
+    assert f"1 team-alpha/Job/{EVIL} gpu-training 4 4 2026-11-22 12:00:00 UTC room in gpu-training" in page_text
+    assert "The queue of tenant beta" not in page_text
     assert "<script" not in page
 
 
@@ -96,19 +96,19 @@ def test_a_row_that_holds_alone_says_so() -> None:
     assert "alpha gpu-batch 2 0 0 0 2 full Hold" in text_of(rendered(a_content(tenants=(tenant,))))
 
 
-def test_an_empty_cluster_is_told_in_words() -> None:
-    told = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=())))
-    assert "There is no TenantQuota: no tenant has a quota." in told
-    assert "None since this replica started." in told
-    assert "None since this replica began to lead." in told
+def test_an_empty_cluster_is_described_in_words() -> None:
+    page_text = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=())))
+    assert "There is no TenantQuota: no tenant has a quota." in page_text
+    assert "None since this replica started." in page_text
+    assert "None since this replica began to lead." in page_text
 
 
 def test_what_preemptions_have_cost_and_would_cost_now() -> None:
-    told = text_of(rendered(a_content()))
-    assert "Of those below 1 of 2 saved (50%), and lost at most 3.2 GPU-hours of work." in told
-    assert "knows nothing at most 3.2 GPU-hours 14 s" in told
+    page_text = text_of(rendered(a_content()))
+    assert "Of those below 1 of 2 saved (50%), and lost at most 3.2 GPU-hours of work." in page_text
+    assert "knows nothing at most 3.2 GPU-hours 14 s" in page_text
     risk = "now would lose, by tier: gpu-training at most 3.2 GPU-hours , gpu-batch 80 GPU-seconds ."
-    assert f"To evict all training pods {risk}" in told
+    assert f"To evict all training pods {risk}" in page_text
     of_beta = text_of(rendered(a_content(choice=Choice(tenant="beta"))))
     assert "training pods of tenant beta now would lose, by tier: gpu-batch 80 GPU-seconds ." in of_beta
     assert "would lose" not in text_of(rendered(a_content(at_risk={})))
@@ -129,24 +129,26 @@ LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
     ],
 )
 def test_a_replica_that_does_not_lead_says_where_pods_are_counted(leader: str, forward: str, sentence: str) -> None:
-    told = text_of(rendered(a_content(gpus=None, preemptions=(), leads=False, leader=leader, forward=forward)))
-    assert f"Pods are counted by the replica that leads, and this one does not. {sentence}" in told
-    assert "This replica is told of no preemptions, because it does not lead." in told
-    assert "None since" not in told.partition("Recent preemptions")[2]
+    page_text = text_of(rendered(a_content(gpus=None, preemptions=(), leads=False, leader=leader, forward=forward)))
+    assert f"Pods are counted by the replica that leads, and this one does not. {sentence}" in page_text
+    assert "This replica knows of no preemptions, because it does not lead." in page_text
+    assert "None since" not in page_text.partition("Recent preemptions")[2]
 
 
 def test_audit_says_that_nothing_happens_yet_and_trouble_stands_first() -> None:
-    told = text_of(rendered(a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"})))
-    assert "nothing is refused or changed yet" in told
-    assert told.index("Not well: ledger: pods can't be watched") < told.index("Mode Audit")
-    assert "✗ 2 not well, gpu-tiers: Audit" in told
+    page_text = text_of(
+        rendered(a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"}))
+    )
+    assert "nothing is refused or changed yet" in page_text
+    assert page_text.index("Not well: ledger: pods can't be watched") < page_text.index("Mode Audit")
+    assert "✗ 2 not well, gpu-tiers: Audit" in page_text
 
 
 def test_the_first_line_says_that_all_is_well_or_each_thing_that_is_not() -> None:
     well = text_of(rendered(a_content(tenants=(a_tenant("alpha"),))))
     assert "✓ All is well: policy, ledger, certificate, webhook configurations Mode Enforce" in well
-    told = text_of(rendered(a_content(health={"policy": "not taken: tier x is unknown", "ledger": ""})))
-    assert "✗ Not well: policy: not taken: tier x is unknown tenants: see beta below" in told
+    page_text = text_of(rendered(a_content(health={"policy": "not taken: tier x is unknown", "ledger": ""})))
+    assert "✗ Not well: policy: not taken: tier x is unknown tenants: see beta below" in page_text
 
 
 class Cells(HTMLParser):
@@ -193,7 +195,7 @@ def test_a_full_row_looks_full() -> None:
     )
 
 
-def test_what_has_no_node_is_told_from_what_runs() -> None:
+def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     tenant = structs.replace(
         a_tenant("alpha"), rows=(RowShown("gpu-batch", 8, 3, 1, 2, pending=2, reserved_for_queue=2),)
     )
@@ -221,8 +223,8 @@ def test_every_preset_has_a_picture(preset: str) -> None:
 
 def test_the_page_says_where_no_tier_evicts() -> None:
     posture = structs.replace(a_posture(), dra=(DraPosture("gpu.nvidia.com", "", ("d1",), ()),))
-    told = text_of(rendered(a_content(posture=posture)))
-    assert "But no tier evicts anybody for devices of gpu.nvidia.com on node d1: these come by DRA." in told
+    page_text = text_of(rendered(a_content(posture=posture)))
+    assert "But no tier evicts anybody for devices of gpu.nvidia.com on node d1: these come by DRA." in page_text
 
 
 def sources_of(content: PageContent) -> Sources:

@@ -51,7 +51,7 @@ def test_what_has_no_line_does_not_press_the_others_down() -> None:
     assert lines(chart)[1][0][1] == TOP
 
 
-def test_of_ten_minutes_nothing_is_told_yet() -> None:
+def test_of_ten_minutes_nothing_is_shown_yet() -> None:
     seen = Seen()
     seen.hold(9, gpu_batch=8)
     assert use_chart(tuple(seen), TIERS, ()) == ""
@@ -61,10 +61,10 @@ def test_of_ten_minutes_nothing_is_told_yet() -> None:
 def test_memory_and_page_are_bounded_by_a_day() -> None:
     seen = Seen()
     seen.hold(60 * 60, gpu_batch=8)
-    kept = tuple(seen)
-    assert len(kept) == DAY / EVERY
-    assert kept[-1].time - kept[0].time < DAY
-    chart = use_chart(kept, TIERS, ())
+    samples = tuple(seen)
+    assert len(samples) == DAY / EVERY
+    assert samples[-1].time - samples[0].time < DAY
+    chart = use_chart(samples, TIERS, ())
     assert all(len(each) <= POINTS for each in lines(chart))
     assert len(chart) < 10_000
 
@@ -127,12 +127,12 @@ async def test_the_page_shows_it_with_its_colours() -> None:
 
 
 def a_day(problem: str = "") -> dict[str, Any]:
-    """What a Prometheus tells: 16 GPUs of gpu-batch, and 3 pods of it that were evicted."""
+    """Return the answer of a Prometheus: 16 GPUs of gpu-batch, and 3 evicted pods of it."""
     looks = tuple(UseAt(BEGAN + each * 600, {"gpu-batch": 16.0}) for each in range(144))
-    told = DayOfUse(problem=problem) if problem else DayOfUse(looks, (Evicted(BEGAN + DAY / 2, "gpu-batch", 3.0),))
+    text = DayOfUse(problem=problem) if problem else DayOfUse(looks, (Evicted(BEGAN + DAY / 2, "gpu-batch", 3.0),))
 
     async def day() -> DayOfUse:
-        return told
+        return text
 
     return {"prometheus": "prometheus.monitoring:9090", "day": day}
 
@@ -141,10 +141,10 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
     follower = a_content(leads=False, gpus=None, preemptions=())
     page = rendered(await structs.replace(sources_of(follower), **a_day()).content())
     Balanced(page)
-    told = text_of(page)
-    assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
-    assert "GPUs used by tier, at most 16; below, preempted pods, at most 3" in told
-    assert "As far as this replica has counted" not in told
+    text = text_of(page)
+    assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in text
+    assert "GPUs used by tier, at most 16; below, preempted pods, at most 3" in text
+    assert "As far as this replica has counted" not in text
     assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
 
 
@@ -152,11 +152,11 @@ async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_ha
     seen = Seen()
     seen.hold(60, gpu_batch=8)
     asked = structs.replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
-    told = text_of(rendered(await asked.content()))
+    text = text_of(rendered(await asked.content()))
     why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
-    assert f"{why} As far as this replica has counted: since it began to lead." in told
-    assert "GPUs used by tier, at most 8;" in told
+    assert f"{why} As far as this replica has counted: since it began to lead." in text
+    assert "GPUs used by tier, at most 8;" in text
     follower = structs.replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
-    told = text_of(rendered(await follower.content()))
-    assert "tells nothing: no answer within 2 s." in told
-    assert "As far as this replica" not in told
+    text = text_of(rendered(await follower.content()))
+    assert "tells nothing: no answer within 2 s." in text
+    assert "As far as this replica" not in text

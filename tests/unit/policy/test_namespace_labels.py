@@ -20,11 +20,11 @@ def said(labels: Mapping[str, str], *tenants: object) -> list[str]:
     [("Enfroce", "Enforce"), ("enforced", "Enforce"), ("wran", "Warn"), ("dry-run", "Audit, Warn or Enforce")],
 )
 def test_a_mode_that_is_none(value: str, likely: str) -> None:
-    (told,) = said({"gpu-tiers.dev/mode": value})
-    assert told.startswith(
+    (sentence,) = said({"gpu-tiers.dev/mode": value})
+    assert sentence.startswith(
         f'[unknown-mode] label gpu-tiers.dev/mode: "{value}" is no mode, so that of the installation'
     )
-    assert told.endswith(f"; did you mean {likely}?")
+    assert sentence.endswith(f"; did you mean {likely}?")
 
 
 @pytest.mark.parametrize("value", ["Enforce", "enforce", "WARN", ""])
@@ -36,9 +36,9 @@ def test_a_mode_in_any_case(value: str) -> None:
     ("value", "likely"), [("scavneger", "scavenger"), ("gold", "critical, normal or scavenger"), ("Normal", "normal")]
 )
 def test_a_default_tier_that_is_none(value: str, likely: str) -> None:
-    (told,) = said({"gpu-tiers.dev/default-tier": value})
-    assert told.startswith(f'[unknown-default-tier] label gpu-tiers.dev/default-tier: unknown tier "{value}"')
-    assert told.endswith(f"; did you mean {likely}?")
+    (sentence,) = said({"gpu-tiers.dev/default-tier": value})
+    assert sentence.startswith(f'[unknown-default-tier] label gpu-tiers.dev/default-tier: unknown tier "{value}"')
+    assert sentence.endswith(f"; did you mean {likely}?")
 
 
 @pytest.mark.parametrize(("value", "likely"), [("Refuze", "Refuse"), ("never", "Assign or Refuse")])
@@ -73,11 +73,11 @@ def test_keys_of_others_are_theirs(key: str) -> None:
     assert said({key: "x"}) == []
 
 
-def test_of_thousands_the_first_few_are_told() -> None:
+def test_of_thousands_the_first_few_are_reported() -> None:
     assert len(said({f"gpu-tiers.dev/moed-{n}": "x" for n in range(5000)})) == 3
 
 
-def test_a_key_by_which_a_tenant_is_told_has_a_meaning() -> None:
+def test_a_key_by_which_a_tenant_is_recognised_has_a_meaning() -> None:
     alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}}).view()
     assert said({"gpu-tiers.dev/tenant": "alpha"}, alpha) == []
     assert said({"gpu-tiers.dev/tenent": "alpha"}, alpha) != []

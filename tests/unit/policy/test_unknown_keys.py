@@ -27,7 +27,7 @@ _NO_KEYS_OF_USERS = {"gpu-tiers.dev/webhook", "gpu-tiers.dev/settled", "gpu-tier
         ("team", "gpu-tiers.dev/tier or gpu-tiers.dev/checkpoint"),
     ],
 )
-def test_what_was_meant_is_told(key: str, likely: str) -> None:
+def test_what_was_meant_is_reported(key: str, likely: str) -> None:
     key = f"gpu-tiers.dev/{key}"
     said = [*words(unknown_keys([Metadata(labels={key: "x"}), Metadata(annotations={key: "y"})]))]
     assert said == [f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"]
@@ -48,7 +48,7 @@ def test_a_label_among_the_annotations_and_the_other_way_round() -> None:
     ]
 
 
-def test_of_thousands_the_first_few_are_told() -> None:
+def test_of_thousands_the_first_few_are_reported() -> None:
     assert len(list(unknown_keys([Metadata(labels={f"gpu-tiers.dev/teir-{n}": "x" for n in range(5000)})]))) == 3
 
 

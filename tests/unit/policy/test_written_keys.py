@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import a_pod, a_policy, a_replicaset, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.metadata_keys import LABELS, MARKS, WRITTEN, due
@@ -24,7 +24,7 @@ async def test_a_label_that_is_there_stays(key: str) -> None:
     value = "gpu-training" if key in {TIER_LABEL, PRIORITY_CLASS} else "theirs"
     owner = a_replicaset().having("spec.selector", {"matchLabels": {key: value}})
     pod = a_pod().asking().running("torchrun").labelled({**QUEUED, key: value}).owned_by(owner)
-    world = World(owner, FULL, policy=POLICY)
+    world = FakeApi(owner, FULL, policy=POLICY)
     patched = (await world.mutate(pod)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["metadata"]["labels"][key] == value
@@ -33,7 +33,7 @@ async def test_a_label_that_is_there_stays(key: str) -> None:
 
 async def test_a_label_that_is_absent_is_added() -> None:
     pod = a_pod().asking().running("torchrun").labelled(QUEUED)
-    labels = (await World(FULL, policy=POLICY).mutate(pod)).patched["metadata"]["labels"]
+    labels = (await FakeApi(FULL, policy=POLICY).mutate(pod)).patched["metadata"]["labels"]
     assert {key: labels[key] for key in LABELS} == {
         TIER_LABEL: "gpu-batch",
         PRIORITY_CLASS: "gpu-batch",
@@ -45,7 +45,7 @@ async def test_a_label_that_is_absent_is_added() -> None:
 async def test_an_annotation_of_others_stays_and_a_mark_tells_of_this_pod() -> None:
     copied = {VOLCANO_QUEUE: "theirs", **dict.fromkeys(MARKS, "of another pod")}
     pod = a_pod().asking().running("torchrun").annotated(copied)
-    notes = (await World(policy=POLICY).mutate(pod)).patched["metadata"]["annotations"]
+    notes = (await FakeApi(policy=POLICY).mutate(pod)).patched["metadata"]["annotations"]
     assert notes[VOLCANO_QUEUE] == "theirs"
     assert notes["gpu-tiers.dev/assigned-by"].startswith("workload-type: training")
     assert (notes["gpu-tiers.dev/gang"], notes["gpu-tiers.dev/claimed"]) == ("", "")
@@ -56,7 +56,7 @@ async def test_no_label_is_added_by_which_a_controller_selects(operator: str) ->
     lines = [{"key": key, "operator": operator} for key in LABELS]
     owner = a_replicaset().having("spec.selector", {"matchExpressions": lines})
     pod = a_pod().asking().running("torchrun").labelled(QUEUED).owned_by(owner)
-    world = World(owner, FULL, policy=POLICY)
+    world = FakeApi(owner, FULL, policy=POLICY)
     patched = (await world.mutate(pod)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["metadata"]["labels"].keys().isdisjoint(LABELS)
@@ -68,7 +68,7 @@ async def test_a_copied_mark_makes_no_selected_label_ours() -> None:
     owner = a_replicaset().having("spec.selector", {"matchLabels": {PRIORITY_CLASS: "gpu-training"}})
     marked = a_pod().asking().running("torchrun").labelled({**QUEUED, PRIORITY_CLASS: "gpu-training"})
     pod = marked.annotated({QUEUE_CLASS: "gpu-training"}).owned_by(owner)
-    patched = (await World(owner, FULL, policy=POLICY).mutate(pod)).patched
+    patched = (await FakeApi(owner, FULL, policy=POLICY).mutate(pod)).patched
     assert patched["metadata"]["labels"][PRIORITY_CLASS] == "gpu-training"
 
 
@@ -79,7 +79,7 @@ async def test_a_copied_mark_makes_no_selected_label_ours() -> None:
 async def test_a_selector_that_is_none_brings_nothing_down(selector: object) -> None:
     owner = a_replicaset().having("spec.selector", selector)
     pod = a_pod().asking().owned_by(owner)
-    assert TIER_LABEL in (await World(owner).mutate(pod)).patched["metadata"]["labels"]
+    assert TIER_LABEL in (await FakeApi(owner).mutate(pod)).patched["metadata"]["labels"]
 
 
 def test_a_key_that_the_list_lacks_is_our_own_mistake() -> None:

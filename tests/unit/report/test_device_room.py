@@ -1,4 +1,4 @@
-"""What is said of a pod that waits for devices of DRA: who holds them, and that nobody is evicted for them."""
+"""The sentence about a pod that waits for devices of DRA: who uses them, and that nobody is evicted for them."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def a_pod(name: str, priority: int, **more: Any) -> GpuHolder:
     return GpuHolder(f"team/{name}", "node-a", {}, priority, tier, "alpha", **more)
 
 
-def told(found: Inventory, *pods: GpuHolder, count: int = 1) -> Room:
+def room_with(found: Inventory, *pods: GpuHolder, count: int = 1) -> Room:
     by_uid = {f"uid-of-{each.name.partition('/')[2]}": each for each in pods}
     return room_by_devices(WAITS, WantedDevices(DRIVER, count), NODES, DeviceUse(found, by_uid))
 
@@ -42,7 +42,7 @@ def test_holders_are_named_with_their_tier_and_why_they_stay() -> None:
     names = ("lower", "equal", "higher", "ends", "unknown")
     claims = tuple(a_claim(f"gpu-{each}", each, pod=each) for each in names)
     found = inventory([a_slice(*(a_device(f"gpu-{each}") for each in names)).view()], (), claims, {DRIVER: CLASS})
-    room = told(
+    room = room_with(
         found, a_pod("lower", 400), a_pod("equal", 1000), a_pod("higher", 2000), a_pod("ends", 400, ends_in=4.0)
     )
     assert room.sentences == ("It needs 1 device of gpu.nvidia.com on one node, and node-a has 0 free.", EVICTS_NOBODY)
@@ -58,7 +58,7 @@ def test_holders_are_named_with_their_tier_and_why_they_stay() -> None:
 def test_a_named_claim_and_that_of_a_group_outlive_their_pods() -> None:
     claims = (a_claim("gpu-0", "one", "two"), a_claim("gpu-1", "gang", resource="podgroups"))
     found = inventory([a_slice(a_device("gpu-0"), a_device("gpu-1")).view()], (), claims, {DRIVER: CLASS})
-    room = told(found, a_pod("one", 400), a_pod("two", 400))
+    room = room_with(found, a_pod("one", 400), a_pod("two", 400))
     assert {each.names: each.why for each in room.holders} == {
         "team/one, team/two": "ResourceClaim team/claim-gpu-0, shared by 2 pods: free when no pod uses it",
         "team/gang": "PodGroup team/gang: free when the group is deleted",
@@ -68,7 +68,7 @@ def test_a_named_claim_and_that_of_a_group_outlive_their_pods() -> None:
 def test_what_no_pod_holds_and_is_not_to_be_had_either() -> None:
     tainted = a_device("gpu-0", {"key": "repair", "effect": "NoSchedule"})
     found = inventory([a_slice(tainted, a_device("gpu-1")).view()], (), (a_claim("gpu-1"),), {DRIVER: CLASS})
-    assert told(found).sentences[2:] == (
+    assert room_with(found).sentences[2:] == (
         "Its request does not tolerate the taint repair:NoSchedule of device gpu-0 on node-a.",
         "Held by a ResourceClaim that is reserved for nobody: team/claim-gpu-1 (device gpu-1 on node-a).",
     )
@@ -76,20 +76,20 @@ def test_what_no_pod_holds_and_is_not_to_be_had_either() -> None:
 
 def test_where_devices_are_free_it_waits_for_something_else() -> None:
     found = there(a_slice(a_device("gpu-0"), a_device("gpu-1")))
-    assert told(found, count=2).sentences == (
-        "node-a has 2 devices of gpu.nvidia.com free, so it is not these that it waits for.",
+    assert room_with(found, count=2).sentences == (
+        "node-a has 2 devices of gpu.nvidia.com free, so it waits for something else.",
     )
-    assert told(found, count=3).sentences[0].endswith("and node-a has 2 free.")
+    assert room_with(found, count=3).sentences[0].endswith("and node-a has 2 free.")
 
 
 def test_where_no_device_would_do() -> None:
-    assert told(there()).sentences == (
+    assert room_with(there()).sentences == (
         "No node that takes it has devices for DeviceClass gpu.nvidia.com in a ResourceSlice.",
     )
-    assert told(there(a_slice(a_device(), driver="nic"))).sentences == (
+    assert room_with(there(a_slice(a_device(), driver="nic"))).sentences == (
         "No device on the nodes that take it passes the selectors of gpu.nvidia.com and of its request.",
     )
-    elsewhere = told(there(a_slice(a_device(), node="node-b")))
+    elsewhere = room_with(there(a_slice(a_device(), node="node-b")))
     assert elsewhere.sentences[0].startswith("No node that takes it has devices"), "its taint keeps the pod off"
 
 
@@ -105,7 +105,7 @@ def test_devices_that_must_do_together_are_not_said_to_be_enough() -> None:
     for claim in (all_of_them, bound):
         ((_, wanted),) = claim.wanted()
         assert room_by_devices(WAITS, wanted, NODES, DeviceUse(found)).sentences == (unsure, EVICTS_NOBODY)
-    assert told(partition).sentences == (unsure, EVICTS_NOBODY)
+    assert room_with(partition).sentences == (unsure, EVICTS_NOBODY)
 
 
 def test_what_the_selectors_leave_open_is_said() -> None:

@@ -1,4 +1,4 @@
-"""What would change a tier, and why a pod's class is not what it would get now."""
+"""The change that would alter a tier, and the reason why a pod's class is not what it would get now."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_a_workload_that_nobody_labelled_is_labelled() -> None:
         "kubectl label job/train -n alpha --overwrite gpu-tiers.dev/tier=TIER (one of gpu-serving, gpu-batch)"
     )
     assert second.startswith("It counts for pods that are created after it")
-    assert third == "For all that are like it, your platform team changes workloadTypes.training of the policy."
+    assert third == "For all workloads like it, your platform team can change workloadTypes.training of the policy."
 
 
 def test_a_label_is_changed_where_it_stands() -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from webhook.cluster.listed import GpuNode
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
-from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_apart, gpus_now
+from webhook.report.gpus_now import OnNode, TierGpus, WaitingPod, gpus_now, scattered_gpus
 
 TIERS = ("gpu-training", "gpu-batch")
 
@@ -14,7 +14,7 @@ def node(name: str, gpus: int = 8, *, open_: bool = True) -> GpuNode:
     return GpuNode(name, Decimal(gpus), Decimal(0), Decimal(0), open=open_)
 
 
-def held(name: str, gpus: int, tier: str = "gpu-batch") -> OnNode:
+def used(name: str, gpus: int, tier: str = "gpu-batch") -> OnNode:
     return name, Holding("team-alpha", Charge(Decimal(gpus), tier)), Decimal(gpus)
 
 
@@ -25,25 +25,25 @@ def waits(
     return WaitingPod(holding, workload, f"2026-11-23T09:{minute:02}:00Z", why)
 
 
-def test_a_cluster_is_told_by_tier_with_what_is_free_and_what_is_closed() -> None:
+def test_a_cluster_is_reported_by_tier_with_what_is_free_and_what_is_closed() -> None:
     nodes = (node("one"), node("two"), node("cordoned", open_=False))
-    now = gpus_now(TIERS, [held("one", 6), held("two", 8, "gpu-training"), held("cordoned", 3)], [], nodes, str)
+    now = gpus_now(TIERS, [used("one", 6), used("two", 8, "gpu-training"), used("cordoned", 3)], [], nodes, str)
     assert now.tiers == (TierGpus("gpu-training", 8, 0), TierGpus("gpu-batch", 9, 0))
     assert (now.used, now.free, now.closed, now.total) == (17, 2, 5, 24)
 
 
 def test_what_a_node_holds_beyond_its_device_plugin_makes_no_other_node_fuller() -> None:
-    now = gpus_now(TIERS, [held("of-a-claim", 4), held("one", 1)], [], (node("one"),), str)
+    now = gpus_now(TIERS, [used("of-a-claim", 4), used("one", 1)], [], (node("one"),), str)
     assert (now.used, now.free, now.total) == (5, 7, 12)
 
 
 def test_pods_below_every_tier_have_a_place_of_their_own() -> None:
-    now = gpus_now(TIERS, [held("one", 2, "")], [], (node("one"),), str)
+    now = gpus_now(TIERS, [used("one", 2, "")], [], (node("one"),), str)
     assert now.tiers[-1] == TierGpus("no tier", 2, 0)
 
 
 def test_where_nodes_cannot_be_read_nothing_is_said_to_be_free() -> None:
-    now = gpus_now(TIERS, [held("one", 2)], [], None, str)
+    now = gpus_now(TIERS, [used("one", 2)], [], None, str)
     assert (now.used, now.free, now.closed) == (2, None, None)
 
 
@@ -55,8 +55,8 @@ def test_pods_of_one_workload_wait_as_one_the_highest_tier_first_and_then_the_lo
         waits("Job/sweep", "gpu-batch", 4, "too few"),
     ]
     now = gpus_now(TIERS, [], waiting, (), {"team-alpha": "alpha"}.get)
-    told = [(each.workload, each.tenant, each.pods, each.gpus, each.since[11:16]) for each in now.waits]
-    assert told == [
+    rows = [(each.workload, each.tenant, each.pods, each.gpus, each.since[11:16]) for each in now.waits]
+    assert rows == [
         ("PyTorchJob/llm", "alpha", 1, 4, "09:09"),
         ("Job/older", "alpha", 1, 4, "09:03"),
         ("Job/sweep", "alpha", 2, 8, "09:04"),
@@ -69,8 +69,8 @@ def test_pods_of_one_workload_wait_as_one_the_highest_tier_first_and_then_the_lo
 def test_gpus_that_lie_apart_fit_nobody_who_waits() -> None:
     """Two nodes with three GPUs free each, and whoever waits asks for four on one."""
     nodes = (node("one"), node("two"), node("full"), node("cordoned", open_=False))
-    there = [held("one", 5), held("two", 5), held("full", 8)]
-    assert gpus_apart(nodes, there, [Decimal(8), Decimal(4)]) == 6
-    assert gpus_apart(nodes, there, [Decimal(4), Decimal(2)]) == 0, "one of them asks for two"
-    assert gpus_apart(nodes, there, [Decimal(8)]) == 0, "there are too few for it on all nodes together"
-    assert gpus_apart(nodes, there, []) == 0, "nobody waits"
+    there = [used("one", 5), used("two", 5), used("full", 8)]
+    assert scattered_gpus(nodes, there, [Decimal(8), Decimal(4)]) == 6
+    assert scattered_gpus(nodes, there, [Decimal(4), Decimal(2)]) == 0, "one of them asks for two"
+    assert scattered_gpus(nodes, there, [Decimal(8)]) == 0, "there are too few for it on all nodes together"
+    assert scattered_gpus(nodes, there, []) == 0, "nobody waits"

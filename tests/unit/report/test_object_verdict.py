@@ -1,4 +1,4 @@
-"""What programs may rely on of an object, in the answer of every command."""
+"""The part of an answer about an object that programs may rely on, in every command."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "questions.md"
 def test_the_page_names_the_fields_that_every_answer_has() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## For programs\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| ", section, flags=re.MULTILINE)
-    told = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert told == list(ObjectVerdict(kind="Pod", namespace="alpha", name="web").as_json())
+    fields = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert fields == list(ObjectVerdict(kind="Pod", namespace="alpha", name="web").as_json())
 
 
 def test_what_is_not_known_is_null() -> None:

@@ -1,4 +1,4 @@
-"""Who holds the GPUs that a pod could take, and why it can't take them: the sentences for a person who waits."""
+"""The GPUs that a pod could take, and why it can't: the sentences for a person who waits."""
 
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ def node(name: str, number: int = 8, obstacle: str = "") -> NodeForPod:
     return NodeForPod(name, gpus(number), obstacle)
 
 
-def held(name: str, on: str, number: int, priority: int = 400, **more: Any) -> GpuHolder:
+def a_holder(name: str, on: str, number: int, priority: int = 400, **more: Any) -> GpuHolder:
     tiers = {1000: "gpu-training", 400: "gpu-batch", 200: "gpu-interactive"}
     return GpuHolder(name, on, gpus(number), priority, tiers[priority], "alpha", **more)
 
@@ -26,7 +26,7 @@ def waiting(number: int, priority: int = 400, **more: Any) -> Waiting:
     return Waiting(gpus(number), priority, "gpu-batch", **more)
 
 
-def told(room: Room) -> str:
+def text(room: Room) -> str:
     return " ".join(room.sentences)
 
 
@@ -35,8 +35,8 @@ def whys(room: Room) -> dict[str, str]:
 
 
 def test_equal_and_higher_tiers_keep_their_gpus() -> None:
-    room = room_for(waiting(4), [node("a")], [held("train", "a", 4, 1000), held("batch", "a", 4)])
-    assert told(room) == (
+    room = room_for(waiting(4), [node("a")], [a_holder("train", "a", 4, 1000), a_holder("batch", "a", 4)])
+    assert text(room) == (
         "It needs 4 nvidia.com/gpu on one node, and the only node that takes it has 0 free. "
         "It can evict nobody there: all that hold GPUs are of gpu-batch's priority or higher."
     )
@@ -46,76 +46,76 @@ def test_equal_and_higher_tiers_keep_their_gpus() -> None:
     }
 
 
-def test_a_pod_without_a_tier_is_told_its_priority() -> None:
+def test_a_pod_without_a_tier_reads_its_priority() -> None:
     alone = Waiting(gpus(4), 0)
-    assert told(room_for(alone, [node("a")], [held("train", "a", 8, 1000)])).endswith(
+    assert text(room_for(alone, [node("a")], [a_holder("train", "a", 8, 1000)])).endswith(
         "It can evict nobody there: all that hold GPUs are of its priority, 0, or higher."
     )
 
 
 def test_a_tier_that_evicts_nobody_waits_and_so_does_any_during_adoption() -> None:
-    below = [held("notebook", "a", 8, 200)]
-    assert "It evicts nobody: gpu-batch has the preemptionPolicy Never." in told(
+    below = [a_holder("notebook", "a", 8, 200)]
+    assert "It evicts nobody: gpu-batch has the preemptionPolicy Never." in text(
         room_for(waiting(4, evicts="never"), [node("a")], below)
     )
     room = room_for(waiting(4, evicts="adoption"), [node("a")], below)
-    assert "adoption is on, and until it ends no tier does" in told(room)
+    assert "adoption is on, and until it ends no tier does" in text(room)
     assert whys(room) == {"notebook": "lower, but it evicts nobody"}
 
 
 def test_free_gpus_that_lie_apart_are_named() -> None:
-    pods = [held("one", "a", 5), held("two", "b", 5)]
+    pods = [a_holder("one", "a", 5), a_holder("two", "b", 5)]
     room = room_for(waiting(4), [node("a"), node("b")], pods)
     assert room.sentences[0] == "6 nvidia.com/gpu are free, but it needs 4 on one node: a has 3, b has 3."
     assert room.free == {"a": 3, "b": 3}
 
 
 def test_lower_pods_that_hold_too_little_on_each_node_are_no_way_out() -> None:
-    pods = [held("train", "a", 6, 1000), held("notebook", "a", 2, 200)]
+    pods = [a_holder("train", "a", 6, 1000), a_holder("notebook", "a", 2, 200)]
     room = room_for(waiting(4), [node("a")], pods)
-    assert "Pods of lower tiers hold too few GPUs on each node" in told(room)
+    assert "Pods of lower tiers hold too few GPUs on each node" in text(room)
     assert whys(room)["notebook"] == "lower, but too few GPUs on its node"
 
 
 def test_an_eviction_under_way_says_how_long_it_may_take() -> None:
-    pods = [held("notebook", "a", 8, 200, ends_in=93.2)]
+    pods = [a_holder("notebook", "a", 8, 200, ends_in=93.2)]
     room = room_for(waiting(4, nominated="a"), [node("a")], pods)
-    assert told(room) == ("The scheduler is evicting 1 pod on a for it, which may save first: it starts within 93 s.")
+    assert text(room) == ("The scheduler is evicting 1 pod on a for it, which may save first: it starts within 93 s.")
     assert whys(room) == {"notebook": "is ending: its GPUs come free when it has saved"}
 
 
 def test_an_eviction_that_has_not_begun_is_the_schedulers_to_tell() -> None:
-    room = room_for(waiting(4), [node("a")], [held("notebook", "a", 8, 200)])
-    assert "It may evict pods of lower tiers there." in told(room)
+    room = room_for(waiting(4), [node("a")], [a_holder("notebook", "a", 8, 200)])
+    assert "It may evict pods of lower tiers there." in text(room)
     assert whys(room) == {"notebook": "lower: it may be evicted"}
 
 
 def test_gpus_that_are_free_are_not_what_it_waits_for() -> None:
-    room = room_for(waiting(4), [node("a"), node("b")], [held("batch", "a", 8)])
-    assert room.sentences == ("b has 8 nvidia.com/gpu free, so it is not GPUs that it waits for.",)
+    room = room_for(waiting(4), [node("a"), node("b")], [a_holder("batch", "a", 8)])
+    assert room.sentences == ("b has 8 nvidia.com/gpu free, so it waits for something else.",)
 
 
-def test_a_pod_that_no_node_takes_is_told_which_obstacle_stands_where() -> None:
+def test_a_pod_that_no_node_takes_reads_which_obstacle_stands_where() -> None:
     tainted = "tainted with team=beta:NoSchedule, which it does not tolerate"
     room = room_for(waiting(4), [node("a", obstacle=tainted), node("b", obstacle=tainted)], [])
-    assert told(room) == (
+    assert text(room) == (
         f"No node with GPUs takes it, however free: 2 of 2 are {tainted}. It asks for 4 nvidia.com/gpu."
     )
     mars = "without the label zone=mars of its nodeSelector"
-    each = told(room_for(waiting(4), [node("a", obstacle=mars), node("b", obstacle=tainted)], []))
+    each = text(room_for(waiting(4), [node("a", obstacle=mars), node("b", obstacle=tainted)], []))
     assert f": 1 of 2 is {mars}; 1 of 2 is {tainted}. " in each
-    assert told(room_for(waiting(4), [], [])) == "No node has nvidia.com/gpu."
+    assert text(room_for(waiting(4), [], [])) == "No node has nvidia.com/gpu."
 
 
 def test_a_pod_larger_than_any_node_never_runs() -> None:
     room = room_for(waiting(16), [node("a"), node("b", 4)], [])
-    assert "asks for 16 nvidia.com/gpu on one node, and the largest node that takes it has 8: it can never run" in told(
+    assert "asks for 16 nvidia.com/gpu on one node, and the largest node that takes it has 8: it can never run" in text(
         room
     )
 
 
 def test_many_pods_of_a_tenant_are_one_line() -> None:
-    room = room_for(waiting(8), [node("a")], [held(f"batch-{number}", "a", 1) for number in range(5)])
+    room = room_for(waiting(8), [node("a")], [a_holder(f"batch-{number}", "a", 1) for number in range(5)])
     (group,) = room.holders
     assert (group.tier, group.tenant, group.gpus) == ("gpu-batch", "alpha", 5)
     assert group.names == "batch-0, batch-1, batch-2 and 2 more"
@@ -125,23 +125,23 @@ def works(gpu_hours: float) -> Work:
     return Work(gpu_hours * 3600, exact=False)
 
 
-def test_what_evicting_them_now_loses_is_told_of_those_that_the_scheduler_would_choose() -> None:
+def test_what_evicting_them_now_loses_is_said_of_those_that_the_scheduler_would_choose() -> None:
     younger, older = (
-        held(name, "a", 4, 200, work=works(hours), created=f"2026-11-24T{hour}:00:00Z")
+        a_holder(name, "a", 4, 200, work=works(hours), created=f"2026-11-24T{hour}:00:00Z")
         for name, hours, hour in (("younger", 3.2, "09"), ("older", 40, "01"))
     )
     room = room_for(waiting(4), [node("a")], [younger, older])
-    assert "It may evict pods of lower tiers there; evicting them now loses at most 3.2 GPU-hours. If" in told(room)
+    assert "It may evict pods of lower tiers there; evicting them now loses at most 3.2 GPU-hours. If" in text(room)
     both = room_for(waiting(8), [node("a")], [younger, older])
-    assert "evicting them now loses at most 43.2 GPU-hours." in told(both)
+    assert "evicting them now loses at most 43.2 GPU-hours." in text(both)
 
 
 def test_of_several_nodes_the_one_counts_where_most_would_be_lost() -> None:
-    cheap, dear = held("cheap", "a", 8, 200, work=works(1)), held("dear", "b", 8, 200, work=works(20))
+    cheap, dear = a_holder("cheap", "a", 8, 200, work=works(1)), a_holder("dear", "b", 8, 200, work=works(20))
     room = room_for(waiting(8), [node("a"), node("b")], [cheap, dear])
-    assert "evicting them now loses at most 20.0 GPU-hours." in told(room)
-    full = room_for(waiting(8), [node("a"), node("b")], [cheap, dear, held("stays", "b", 1, 1000)])
-    assert "evicting them now loses at most 60 GPU-minutes." in told(full), "on b there would be no room"
+    assert "evicting them now loses at most 20.0 GPU-hours." in text(room)
+    full = room_for(waiting(8), [node("a"), node("b")], [cheap, dear, a_holder("stays", "b", 1, 1000)])
+    assert "evicting them now loses at most 60 GPU-minutes." in text(full), "on b there would be no room"
 
 
 def victim(asks: Waiting, nodes: list[NodeForPod], *holders: GpuHolder) -> str:
@@ -150,20 +150,20 @@ def victim(asks: Waiting, nodes: list[NodeForPod], *holders: GpuHolder) -> str:
 
 
 TRAINING = waiting(8, 1000)
-BATCH, NOTEBOOK = held("batch", "a", 6), held("notebook", "a", 2, 200)
+BATCH, NOTEBOOK = a_holder("batch", "a", 6), a_holder("notebook", "a", 2, 200)
 
 
 def test_a_pod_waits_while_lower_ones_run_where_it_would_fit() -> None:
     assert victim(TRAINING, [node("a")], BATCH, NOTEBOOK) == "notebook", "the lowest of them"
-    assert victim(TRAINING, [node("a"), node("b")], BATCH, held("train", "b", 8, 1000)) == "batch"
+    assert victim(TRAINING, [node("a"), node("b")], BATCH, a_holder("train", "b", 8, 1000)) == "batch"
 
 
 def test_nobody_is_named_where_it_could_evict_nobody_or_waits_for_something_else() -> None:
     assert victim(waiting(8, 1000, evicts="never"), [node("a")], BATCH) == ""
     assert victim(TRAINING, [node("a", obstacle="has a taint")], BATCH) == "", "the node does not take it"
-    assert victim(TRAINING, [node("a", 4)], held("batch", "a", 4)) == "", "the node is too small for it"
-    assert victim(TRAINING, [node("a")], held("batch", "a", 4), held("train", "a", 4, 1000)) == "", (
+    assert victim(TRAINING, [node("a", 4)], a_holder("batch", "a", 4)) == "", "the node is too small for it"
+    assert victim(TRAINING, [node("a")], a_holder("batch", "a", 4), a_holder("train", "a", 4, 1000)) == "", (
         "no room then either"
     )
     assert victim(TRAINING, [node("a"), node("b")], BATCH) == "", "b is free: it is not GPUs that it waits for"
-    assert victim(TRAINING, [node("a")], held("batch", "a", 8, ends_in=300.0)) == "", "what is there goes by itself"
+    assert victim(TRAINING, [node("a")], a_holder("batch", "a", 8, ends_in=300.0)) == "", "what is there goes by itself"

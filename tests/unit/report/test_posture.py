@@ -1,4 +1,4 @@
-"""Posture: what a new tenant is told of who can evict whom."""
+"""Posture: the tiers that can evict a new tenant's pods, and those that it can evict."""
 
 from msgspec import structs
 
@@ -67,7 +67,7 @@ def test_during_adoption_nobody_evicts_anybody() -> None:
     assert all(not each.evicts and not each.evicted_by for each in tiers_of(policy(adoption="true")).values())
 
 
-def test_a_tier_whose_class_was_changed_or_is_gone_is_told_to_be_refused_and_no_value_is_shown() -> None:
+def test_a_tier_whose_class_was_changed_or_is_gone_is_shown_as_refused_without_a_value() -> None:
     """The webhook refuses to give it, so no new pod gets what it says, nor what the policy says."""
     changed = {"gpu-batch": PriorityClass("gpu-batch", 5000), "gpu-serving": PriorityClass("gpu-serving", 800)}
     found = posture_of(policy(), classes=changed)
@@ -98,7 +98,7 @@ def test_other_classes_are_shown_if_their_pods_evict_a_tiers() -> None:
     ]
 
 
-def test_a_tenant_is_told_what_it_may_use_and_what_comes_beyond() -> None:
+def test_a_tenant_reads_what_it_may_use_and_what_comes_beyond() -> None:
     tenant = a_tenant(maxTier="gpu-serving").allowing("6", tier="gpu-training").allowing("16").view()
     free = a_tenant("free").view()
     (shown, other) = sorted(posture_of(policy(), [free, tenant]).tenants, key=lambda each: each.name == "free")
@@ -137,7 +137,7 @@ def with_class() -> TierPolicy:
     return structs.replace(policy(), classes={GPU_CLASS.name: GPU_CLASS})
 
 
-def test_where_gpus_come_by_dra_no_tier_evicts_and_that_is_told_node_by_node() -> None:
+def test_where_gpus_come_by_dra_no_tier_evicts_and_that_is_shown_node_by_node() -> None:
     found = posture_of(with_class(), supply=GpuSupply(MIXED, (1, 37)))
     said = (
         "no tier evicts anybody for devices of gpu.nvidia.com and nvidia.com/gpu on 2 nodes (d1, d2): these come by "
@@ -148,7 +148,7 @@ def test_where_gpus_come_by_dra_no_tier_evicts_and_that_is_told_node_by_node() -
     assert "Not for GPUs by DRA: gpu.nvidia.com on 2 nodes (d1, d2)" in posture_file(found)
 
 
-def test_a_version_that_may_evict_for_devices_and_a_cluster_without_dra_are_told_nothing() -> None:
+def test_a_version_that_may_evict_for_devices_and_a_cluster_without_dra_read_nothing() -> None:
     assert posture_of(with_class(), supply=GpuSupply(MIXED, (1, 39))).dra == ()
     assert posture_of(with_class(), supply=GpuSupply((NodeSupply("p1", PLUGIN),), (1, 37))).dra == ()
     assert posture_of(with_class()).dra == ()

@@ -1,4 +1,4 @@
-"""What a controller was told, and when it tries again, from events as Kubernetes writes them."""
+"""The controller's refusals and its next try, from events as Kubernetes writes them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,13 +36,13 @@ def test_a_controller_waits_about_as_long_again_as_it_has_been_refused() -> None
     )
 
 
-def test_a_controller_waits_no_longer_for_refusals_before_a_pod_was_let_in() -> None:
-    told = event("10:00:00", "11:59:40", "ReplicaSet")
-    refused = refused_pods([told], {"u": datetime(2026, 5, 4, 11, 59, 10, tzinfo=UTC)})
+def test_a_controller_waits_no_longer_for_refusals_before_a_pod_was_admitted() -> None:
+    refusal_event = event("10:00:00", "11:59:40", "ReplicaSet")
+    refused = refused_pods([refusal_event], {"u": datetime(2026, 5, 4, 11, 59, 10, tzinfo=UTC)})
     assert refused is not None
     assert refused.tries_again == datetime(2026, 5, 4, 12, 0, 10, tzinfo=UTC)
     for created in ({"other": NOW - timedelta(seconds=50)}, {"u": NOW}):  # of another controller, or after the refusal
-        assert refused_pods([told], created) == refused_pods([told])
+        assert refused_pods([refusal_event], created) == refused_pods([refusal_event])
 
 
 def test_what_was_refused_once_has_no_last_time() -> None:
@@ -81,10 +81,10 @@ def test_events_of_the_newer_api_have_other_times() -> None:
     assert (refused.times, refused.last.second, refused.since.second) == (7, 30, 0)
 
 
-def test_what_another_has_refused_is_told_whole_and_is_not_ours() -> None:
-    told = 'Error creating: pods "train-0" is forbidden: exceeded quota: compute, requested: pods=1'
-    refused = found(event("11:58:00", "11:59:00", message=told))
-    assert (refused.sentence, refused.ours) == (told, False)
+def test_what_another_has_refused_is_reported_whole_and_is_not_ours() -> None:
+    refusal_event = 'Error creating: pods "train-0" is forbidden: exceeded quota: compute, requested: pods=1'
+    refused = found(event("11:58:00", "11:59:00", message=refusal_event))
+    assert (refused.sentence, refused.ours) == (refusal_event, False)
     assert found(event("11:58:00", "11:59:00")).ours
     assert found(event("11:58:00", "11:59:00", reason="Refused", message=NO_ROOM)).ours
 
@@ -95,7 +95,7 @@ def test_events_of_other_things_tell_of_no_refusal() -> None:
     assert refused_pods([event("11:58:00", "11:59:00", reason="BackOff"), {"reason": "FailedCreate"}]) is None
 
 
-def test_another_sentence_does_not_begin_the_count_anew() -> None:
+def test_another_sentence_does_not_restart_the_count() -> None:
     full = event("11:50:00", "11:58:00", count=7)
     now = event("11:59:30", "11:59:30", count=1, message=DENIED.replace("no tier now", "gpu-batch"))
     other = event("11:59:00", "11:59:10", count=9) | {"involvedObject": {"kind": "Job", "name": "other", "uid": "v"}}
@@ -104,13 +104,13 @@ def test_another_sentence_does_not_begin_the_count_anew() -> None:
 
 
 def test_an_outage_of_ours_is_no_refusal_of_ours_and_none_of_another() -> None:
-    told = (
+    refusal_event = (
         'Error creating: Internal error occurred: failed calling webhook "pods.validate.gpu-tiers.dev": failed to call '
         'webhook: Post "https://10.0.0.9:443/x/validate?timeout=10s": read: connection reset by peer'
     )
-    refused = found(event("11:58:00", "11:59:00", message=told))
+    refused = found(event("11:58:00", "11:59:00", message=refusal_event))
     assert (refused.ours, refused.unreached) == (False, True)
-    assert not found(event("11:58:00", "11:59:00", message=told.replace("gpu-tiers", "another"))).unreached
+    assert not found(event("11:58:00", "11:59:00", message=refusal_event.replace("gpu-tiers", "another"))).unreached
 
 
 @pytest.mark.parametrize(("failed", "seconds"), [(0, 10), (1, 10), (2, 20), (4, 80), (7, 600), (2000, 600)])

@@ -31,7 +31,7 @@ def test_what_is_reserved_for_the_queue_is_not_free() -> None:
     assert found.numbers == ("4", "1", "2", "8", "1")
 
 
-def test_what_has_no_node_is_told_from_what_runs() -> None:
+def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     usage = [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "1"}, {"hard": "8", "used": "4"}]
     rows = [{"row": "gpu-training", "gpus": "3"}, {"row": "gone", "gpus": "1"}, "what"]
     training, total = shown({"usage": usage, "pending": {"pods": 2, "gpus": "3", "rows": rows}}).rows
@@ -58,7 +58,7 @@ def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
     assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0, 0.0, 0.0))] * 2
 
 
-def test_what_two_conditions_say_alike_is_told_once() -> None:
+def test_what_two_conditions_say_alike_is_reported_once() -> None:
     repairing = {"status": "False", "reason": "Repairing", "message": "the ledger is being rebuilt"}
     conditions = [{"type": each, **repairing} for each in ("Ready", "Exact", "GangsWhole")]
     assert shown({"conditions": conditions}).problems == ("Repairing: the ledger is being rebuilt",)
@@ -84,13 +84,13 @@ def test_a_tenant_that_kueue_counts() -> None:
 def test_a_line_is_shown_place_by_place() -> None:
     place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
     line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
-    held = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
-    assert held.sentence == (
+    queue = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
+    assert queue.sentence == (
         "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
     )
-    assert [(each.nth, each.gpus, each.waits_for) for each in held.entries] == [
+    assert [(each.nth, each.gpus, each.waits_for) for each in queue.entries] == [
         (1, 4, "room in gpu-training"),
-        (2, 4, "its turn"),
+        (2, 4, "the queue"),
     ]
 
 

@@ -32,7 +32,7 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     ]
 
 
-def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
+def test_what_is_reserved_for_the_first_is_shown_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
     head, behind = (next(in_queue(line, each)) for each in line.queue.entries)
@@ -45,8 +45,8 @@ def test_what_is_reserved_for_the_first_is_told_to_those_behind_it() -> None:
 
 def test_one_gpu_is_no_gpus() -> None:
     line = a_line(a_place(1, gpus=1), a_place(2))
-    told = [*in_queue(line, line.queue.entries[1])]
-    assert told[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
+    lines = [*in_queue(line, line.queue.entries[1])]
+    assert lines[1] == "Before it: Job/j1 in lab (1 GPU, gpu-training); 1 GPU in all."
 
 
 def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
@@ -54,14 +54,14 @@ def test_who_is_beyond_what_is_shown_of_a_line_and_who_is_in_none() -> None:
     assert [*in_queue(a_line(a_place(1), workloads=40), None)] == [
         "It is not among the first 1 of the 40 workloads in the queue of tenant alpha."
     ]
-    (told,) = in_queue(a_line(), None)
-    assert told.startswith("It is not in the queue of tenant alpha")
+    (lines,) = in_queue(a_line(), None)
+    assert lines.startswith("It is not in the queue of tenant alpha")
 
 
-def test_what_could_not_have_room_even_alone_is_told_so() -> None:
+def test_what_could_not_have_room_even_alone_says_so() -> None:
     line = a_line(a_place(1, short="gpu-training", gpus=7))
-    (told,) = in_queue(line, line.queue.entries[0])
-    assert told == (
+    (lines,) = in_queue(line, line.queue.entries[0])
+    assert lines == (
         "It waits for 7 GPUs, but tenant alpha may use 6 of gpu-training: it can never start. Ask for less; "
         "position 1 of 1."
     )
@@ -84,7 +84,7 @@ def use(gpus: int, hour: int, flavor: str | None = None, tier: str = "gpu-traini
 def hours_until_room(
     places: int, *uses: Use, rows: tuple[QuotaRow, ...] = (ROW, TOTAL), flavor: str | None = None
 ) -> float | None:
-    """For the last of so many places of 2 GPUs each."""
+    """Return the hours for the last of so many positions of 2 GPUs each."""
     line = [a_place(nth) for nth in range(1, places + 1)]
     found = room_at_latest(line, flavor, Tenant("alpha", rows=rows), FULL, uses)
     return (found - NOON).total_seconds() / 3600 if found else None
@@ -96,7 +96,7 @@ def test_declared_run_times_tell_when_there_is_room_at_the_latest() -> None:
     assert said_at_latest(NOON).startswith("It has room at 2026-05-04T12:00:00Z at the latest")
 
 
-def test_without_enough_of_them_nothing_is_told() -> None:
+def test_without_enough_of_them_nothing_is_reported() -> None:
     assert hours_until_room(1) is None
     assert hours_until_room(3, use(4, 2)) is None
     assert hours_until_room(1, use(4, 2, tier="gpu-batch")) is None, "its row is as short as before"

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from tests.builders import a_deployment, a_job, a_pod, a_replicaset, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.report.latest import VerdictGroups, VerdictShown
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -23,7 +23,12 @@ def test_a_controller_that_tries_again_is_one_group_with_its_last_word() -> None
 
 def test_another_refusal_tier_or_outcome_is_another_group_the_latest_first() -> None:
     groups = VerdictGroups()
-    others = ({"reason": "ceiling"}, {"tier": "gpu-training"}, {"outcome": "let in", "reason": ""}, {"namespace": "b"})
+    others = (
+        {"reason": "ceiling"},
+        {"tier": "gpu-training"},
+        {"outcome": "admitted", "reason": ""},
+        {"namespace": "b"},
+    )
     for each in ({}, *others, {}):
         groups.add(structs.replace(REFUSED, **each))
     assert [each.times for each in groups] == [2, 1, 1, 1, 1]
@@ -38,25 +43,25 @@ def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
 
 
 async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
-    """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
+    """The page would otherwise say `admitted gpu-training` of the Job, and `admitted gpu-batch` of its pod."""
     rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
-    groups, world = VerdictGroups(), World(a_tenant(quotas=rows, onExceed="Demote"))
+    groups, world = VerdictGroups(), FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
     train = a_job(a_pod().asking("2").of_tier("gpu-training"), name="train", parallelism=1).of_tier("gpu-training")
     await world.create(a_pod().asking("2").of_tier("gpu-training"))
     assert "runs as" not in next(iter(groups)).last.why
 
     await world.create(train)
-    told = next(iter(groups)).last
-    assert (told.outcome, told.tier) == ("let in", "gpu-training")
-    assert "pods that have no room there run as gpu-batch" in told.why
+    last = next(iter(groups)).last
+    assert (last.outcome, last.tier) == ("admitted", "gpu-training")
+    assert "pods that have no room there run as gpu-batch" in last.why
 
 
 async def test_the_pods_of_a_deployment_and_itself_are_of_one_workload() -> None:
     """Its ReplicaSets come and go; a person knows the Deployment."""
     chat = a_deployment(a_pod().asking(), name="chat")
     revision = a_replicaset(a_pod().asking(), name="chat-5d9").owned_by(chat)
-    groups, world = VerdictGroups(), World(chat, revision)
+    groups, world = VerdictGroups(), FakeApi(chat, revision)
     world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
     await world.create(chat)
     await world.create(a_pod().asking().owned_by(revision))

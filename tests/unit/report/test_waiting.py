@@ -1,4 +1,4 @@
-"""Where a pod stands, as its own fields say it, and what scheduler and Kueue say of it."""
+"""The state of a waiting pod, by its own fields, the scheduler and Kueue."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ def texts(node: ast.AST, named: dict[str, list[str]]) -> list[str]:
 
 
 def is_prose(text: str) -> bool:
-    """Whether it is a part of a sentence: words with a space between or beside them, or the bracket of an id."""
+    """Return whether a text is part of a sentence: words with a space next to them, or the bracket of an id."""
     is_id = text[:1] == "[" and text[1:2].isalpha() and "a-z" not in text
     return is_id or (" " in text and any(each.isalpha() for each in text))
 

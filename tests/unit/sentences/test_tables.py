@@ -33,7 +33,7 @@ def trees() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def made() -> Iterator[tuple[str, str, str, set[str]]]:
-    """Where a value is made, which sort, each id that it may have, and its fields."""
+    """Yield where a value is made: its sort, each id that it may have, and its fields."""
     for file, tree in trees():
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in TABLES:

@@ -102,7 +102,7 @@ class Wire:
         return int(head[0].split()[1]), headers, body
 
     async def until_closed(self) -> bytes:
-        """What the server sends before it ends the connection, politely or not."""
+        """Return what the server sends before it ends the connection, politely or not."""
         received = b""
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             while chunk := await self.reader.read(65536):

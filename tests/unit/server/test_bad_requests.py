@@ -1,11 +1,11 @@
-"""What a client gets that sends something else than a review: its own status, a text, and nothing else breaks."""
+"""The answer to something else than a review: its own status, a text, and nothing else breaks."""
 
 import json
 
 import pytest
 
 from tests.builders import a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.server.serving import JSON, a_post, a_review, a_server
 from webhook.server.metric_table import ANSWERS, REVIEWS
 
@@ -57,16 +57,16 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("object_", "told"), UNREADABLE.values(), ids=UNREADABLE)
-async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, told: str) -> None:
+@pytest.mark.parametrize(("object_", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, sentence: str) -> None:
     """A tenant may shape it, and a 400 would let it in where failurePolicy is Ignore."""
-    world = World()
+    world = FakeApi()
     body = world.body(a_pod().asking(), object="HERE").replace(b'"HERE"', object_)
     async with a_server(world.webhooks.mutate, world.webhooks.validate) as server:
         mutated, validated = await server.post("/mutate", body), await server.post("/validate", body)
 
     assert mutated.json()["response"]["allowed"]
-    assert validated.json()["response"]["status"]["message"].startswith(told)
+    assert validated.json()["response"]["status"]["message"].startswith(sentence)
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/yaml", "application/jsonx", "json"])
@@ -124,7 +124,7 @@ async def test_what_is_no_http_ends_its_own_connection_only(request_bytes: bytes
     assert json.loads(body)["response"]["allowed"] is True
 
 
-async def test_a_refused_review_is_told_in_the_log_without_its_content(lines: list[dict[str, object]]) -> None:
+async def test_a_refused_review_is_reported_in_the_log_without_its_content(lines: list[dict[str, object]]) -> None:
     async with a_server() as server:
         await server.post("/mutate", b'{"password": "hunter2"}')
 

@@ -44,7 +44,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Leads:
-    """Who leads, as a replica has read it from the Lease."""
+    """The leader, as a replica has read it from the Lease."""
 
     leading: bool
     holder: str = ""
@@ -108,7 +108,7 @@ async def replica() -> AsyncIterator[Replica]:
 
 
 async def status(leader: Replica, sealed: str, body: bytes, *, path: str = PATH, method: str = "POST") -> int:
-    """What a request gets that somebody else makes up, who knows what the leader serves and trusts it."""
+    """Return the status for a request of a stranger who knows what the leader serves and trusts it."""
     async with httpx.AsyncClient(verify=False, trust_env=False) as client:  # noqa: S501 - not the client's test
         answer = await client.request(
             method, f"https://{leader.port.address}{path}", content=body, headers={SEAL: sealed}
@@ -146,7 +146,7 @@ async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) ->
 
 
 async def test_the_head_of_the_answer_comes_before_the_booking_is_written(leader: Replica, replica: Replica) -> None:
-    """So a slow API server is told from a leader that stands still."""
+    """The early head distinguishes a slow API server from a leader that stands still."""
     answers = asyncio.Event()
 
     async def slow(_: Booking) -> bool:

@@ -1,4 +1,4 @@
-"""Who may ask: nobody without the secret in the path and, where a CA is named, without a certificate from it."""
+"""The callers that are accepted: with the secret in the path and, where a CA is named, a certificate from it."""
 
 import asyncio
 import contextlib
@@ -82,12 +82,12 @@ async def test_connections_that_ask_for_nothing_keep_no_review_out() -> None:
 def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.crt"
     with pytest.raises(ConfigError, match=f"{file}: can't be read"):
-        Callers.told_by(file, ())
+        Callers.read_from(file, ())
     file.write_text("no certificate")
     with pytest.raises(ConfigError, match=f"{file}: must hold certificates in PEM"):
-        Callers.told_by(file, ())
+        Callers.read_from(file, ())
     with pytest.raises(ConfigError, match="--client-name: needs --client-ca"):
-        Callers.told_by(None, ("kube-apiserver",))
+        Callers.read_from(None, ("kube-apiserver",))
 
 
 def shown(server: Serving, folder: Path, *, ca: Pair = CLIENTS, name: str | None) -> ssl.SSLContext:
@@ -99,7 +99,7 @@ def shown(server: Serving, folder: Path, *, ca: Pair = CLIENTS, name: str | None
 
 
 async def asked(server: Serving, context: ssl.SSLContext) -> bytes:
-    """What the server answers to a review; nothing where it ends the connection."""
+    """Return the server's answer to a review, and nothing where it ends the connection."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             reader, writer = await asyncio.open_connection(HOST, server.port, ssl=context)

@@ -91,11 +91,11 @@ async def test_a_certificate_of_another_key_type_replaces_the_old_one_too(rsa_fi
 
 async def test_what_a_source_announces_is_served_and_its_expiry_shown() -> None:
     before, after = a_bundle(), an_rsa_bundle()
-    told: list[Bundle] = []
+    given: list[Bundle] = []
     async with a_server(bundle=before) as server:
-        await server.certificate.follow(Announced(after), told.append)
+        await server.certificate.follow(Announced(after), given.append)
 
-        assert told == [after]
+        assert given == [after]
         assert await served_leaf(server) == leaf(after)
         assert server.counted(CERTIFICATE_EXPIRY) == after.not_after.timestamp()
 
@@ -104,11 +104,11 @@ async def test_a_certificate_that_openssl_does_not_take_leaves_the_old_one_serve
     lines: list[dict[str, object]],
 ) -> None:
     good, weak = a_bundle(), an_rsa_bundle(bits=1024)
-    told: list[Bundle] = []
+    given: list[Bundle] = []
     async with a_server(bundle=good) as server:
-        await server.certificate.follow(Announced(weak), told.append)
+        await server.certificate.follow(Announced(weak), given.append)
         assert await served_leaf(server) == leaf(good)
-        assert not told
+        assert not given
 
     assert any("certificate not taken" in str(line["event"]) and "EE_KEY_TOO_SMALL" in str(line) for line in lines)
 

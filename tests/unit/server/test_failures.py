@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.builders import a_job, a_pod, a_policy
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.server.serving import a_review, a_server, allowing, until
 from webhook.admission.review import BadReview, Request
 from webhook.policy.values.tier_policy import Mode
@@ -50,7 +50,7 @@ async def test_a_time_out_within_the_handler_is_a_crash_and_not_out_of_time() ->
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 async def test_a_review_out_of_time_is_refused_for_now_before_the_api_server_gives_up(path: str, mode: Mode) -> None:
     """Under failurePolicy Ignore no answer, or a 504, would let the object in."""
-    world, cancelled = World(policy=a_policy(mode=mode.name)), asyncio.Event()
+    world, cancelled = FakeApi(policy=a_policy(mode=mode.name)), asyncio.Event()
 
     async def slow(*_: object) -> bool:
         try:
@@ -64,13 +64,13 @@ async def test_a_review_out_of_time_is_refused_for_now_before_the_api_server_giv
     async with a_server(webhooks.mutate, webhooks.validate, limits=Limits(margin_seconds=0.95)) as server:
         answer = (await server.post(f"{path}?timeout=1s", body)).json()["response"]
 
-    told = "gpu-tiers can't decide now, try again: it took more than 0.0"
+    sentence = "gpu-tiers can't decide now, try again: it took more than 0.0"
     assert cancelled.is_set()
     assert answer["allowed"] is (mode is not Mode.Enforce)
     if mode is Mode.Enforce:
         assert (answer["status"]["code"], answer["status"]["reason"]) == (429, "TooManyRequests")
-        assert answer["status"]["message"].startswith(told)
-    assert [each.startswith(f"would be refused: {told}") for each in answer.get("warnings", [])] == (
+        assert answer["status"]["message"].startswith(sentence)
+    assert [each.startswith(f"would be refused: {sentence}") for each in answer.get("warnings", [])] == (
         [True] if mode is Mode.Warn else []
     )
     assert world.records[-1][2].undecided

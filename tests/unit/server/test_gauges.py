@@ -1,4 +1,4 @@
-"""What the gauges of tenants show."""
+"""The gauges of tenants."""
 
 from collections.abc import Iterator
 from decimal import Decimal

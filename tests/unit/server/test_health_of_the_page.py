@@ -1,4 +1,4 @@
-"""What the page's health line says of webhook configurations that somebody deleted."""
+"""The health line of the page on webhook configurations that somebody deleted."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -14,8 +14,8 @@ UNTIERED = "MutatingWebhookConfiguration missing or without a path: no pod gets 
 NOTHING_REFUSED = "ValidatingWebhookConfiguration missing or without a path: nothing is refused, and no quota holds"
 
 
-def told(*there: str) -> str:
-    """Of a cluster in which these configurations are there."""
+def health_with(*there: str) -> str:
+    """Return the line for a cluster that has these configurations."""
     entry = {"clientConfig": {"url": "https://gpu-tiers.example.com/x/validate"}}
     seen = {kind: Seen({"webhooks": [entry]} if kind in there else None, NOW) for kind in KINDS}
     cluster, active = SimpleNamespace(problems=list), SimpleNamespace(problem="", taken=True)
@@ -42,4 +42,4 @@ def told(*there: str) -> str:
     ],
 )
 def test_it_says_what_comes_of_the_one_that_is_missing(there: tuple[str, ...], says: str) -> None:
-    assert told(*there) == says
+    assert health_with(*there) == says

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.builders import a_pod, a_policy
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.cli.cluster.snapshot import _pod
@@ -19,7 +19,7 @@ from webhook.server.record import Recorder, marked
 
 
 def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
-    """That of a replica with the longest name that is told."""
+    """Return the mark of a replica with the longest name that is shown."""
     return ReplicaMark(webhook, "r" * MOST_NAME, "0123456789ab", taken=True, watches=100_000, certificate=4_000_000_000)
 
 
@@ -68,8 +68,8 @@ async def test_nothing_else_is_marked(request_: Request) -> None:
 
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_who_checks_often_fills_no_log(lines: list[dict[str, Any]], mode: str) -> None:
-    """Where pods need a tenant the dry run is refused: that is its answer, and nobody else's news."""
-    world = World(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
+    """A dry run in a namespace without a tenant is refused: that is its answer, and no news for anybody else."""
+    world = FakeApi(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
     webhooks = structs.replace(world.webhooks, record=Recorder(Metrics()))
     checks, tries = _pod("gpu-batch"), a_pod("tried").asking().of_tier("gpu-batch").json()
     for tree in (checks, tries):

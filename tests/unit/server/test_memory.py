@@ -6,13 +6,13 @@ import ssl
 from pathlib import Path
 
 from tests.builders import a_pod
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.server.serving import HOST, a_post, a_process
 from webhook.server.endpoint import MIB
 
 CONNECTIONS, PATHS = 80, ("/validate", "/elsewhere")
 CHUNK = b" " * 64 * 1024
-POD = World().body(a_pod().asking())
+POD = FakeApi().body(a_pod().asking())
 ANYBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 ANYBODY.check_hostname, ANYBODY.verify_mode = False, ssl.CERT_NONE
 MOST_MIB = 330

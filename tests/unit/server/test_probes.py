@@ -1,4 +1,4 @@
-"""What Kubernetes and Prometheus read on the metrics port."""
+"""The metrics port, as Kubernetes and Prometheus read it."""
 
 import asyncio
 import threading

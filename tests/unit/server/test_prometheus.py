@@ -44,10 +44,10 @@ class Answering:
 
 @asynccontextmanager
 async def answering(body: bytes, status: str = "200 OK", tls: ssl.SSLContext | None = None) -> AsyncIterator[Answering]:
-    told = Answering(body, status)
-    async with await asyncio.start_server(told.serve, HOST, 0, ssl=tls) as server:
-        told.port = server.sockets[0].getsockname()[1]
-        yield told
+    fake = Answering(body, status)
+    async with await asyncio.start_server(fake.serve, HOST, 0, ssl=tls) as server:
+        fake.port = server.sockets[0].getsockname()[1]
+        yield fake
 
 
 def asked(
@@ -84,7 +84,7 @@ WRONG: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Answering]], str
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_what_answers_wrongly_is_told_in_one_line_and_not_asked_again_at_once(what: str) -> None:
+async def test_what_answers_wrongly_is_reported_in_one_line_and_not_asked_again_at_once(what: str) -> None:
     wrong, problem = WRONG[what]
     async with wrong() as server:
         prometheus = asked(server.port)

@@ -1,4 +1,4 @@
-"""What is too large is refused in its own name before it is read whole, and so is what finds no room in memory."""
+"""The oversized request is refused in its own name before it is read, and so is one without room in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 
 from tests.builders import a_namespace, a_pod, a_policy
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.policy.values.tier_policy import Mode
 from webhook.server.endpoint import MIB, BytesInFlight, Endpoint, Limits
@@ -16,8 +16,8 @@ from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 
 TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
-HELD = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"
-WORLD = World()
+TIMED_OUT = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"
+WORLD = FakeApi()
 POD = WORLD.body(a_pod().asking())
 
 
@@ -47,7 +47,7 @@ def allowed() -> dict[str, object]:
 @pytest.mark.parametrize("mode", Mode)
 async def test_more_is_denied_in_the_name_of_the_review(mode: Mode) -> None:
     """A 413 would let it in where failurePolicy is Ignore. The mutating webhook leaves it to the validating one."""
-    world = World(policy=a_policy(mode=mode.name))
+    world = FakeApi(policy=a_policy(mode=mode.name))
     async with a_server(world.webhooks.mutate, world.webhooks.validate) as server:
         announced = await server.post("/validate", padded(20 * MIB + 1))
         chunked = await server.post("/validate", in_chunks(padded(20 * MIB + 1))())
@@ -67,7 +67,7 @@ async def test_more_is_denied_in_the_name_of_the_review(mode: Mode) -> None:
 
 
 async def test_a_stricter_namespace_refuses_by_its_name_in_the_reviews_beginning() -> None:
-    world = World(a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
+    world = FakeApi(a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
     async with a_server(validate=world.webhooks.validate) as server:
         answer = await server.post("/validate", padded(20 * MIB + 1))
 
@@ -117,10 +117,10 @@ async def test_an_endless_body_is_refused_after_twenty_mebibytes() -> None:
 
 
 @pytest.mark.parametrize("waiting", [0, 9], ids=["nobody else may wait", "others may wait"])
-async def test_large_bodies_wait_for_room_and_are_told_to_try_again(waiting: int) -> None:
+async def test_large_bodies_wait_for_room_and_have_to_try_again(waiting: int) -> None:
     """Two unfinished bodies hold all the room; a small review passes them, a large one is denied for now."""
     limits = Limits(bodies_bytes=2 * MIB, bodies_waiting=waiting or 1, body_seconds=0.5, linger_seconds=0.5)
-    webhooks = World().webhooks
+    webhooks = FakeApi().webhooks
     async with a_server(webhooks.mutate, webhooks.validate, limits=limits) as server, AsyncExitStack() as open_:
         wires = [await open_.enter_async_context(server.wire()) for _ in range(4 if not waiting else 3)]
         for wire in wires:
@@ -129,7 +129,7 @@ async def test_large_bodies_wait_for_room_and_are_told_to_try_again(waiting: int
         answers = [(await wire.answer())[2].decode() for wire in wires]
         later = (await server.post("/validate", padded(MIB))).json()["response"]
 
-    assert [answer for answer in answers if HELD not in answer or '"allowed":false' not in answer] == []
+    assert [answer for answer in answers if TIMED_OUT not in answer or '"allowed":false' not in answer] == []
     assert small == later
 
 

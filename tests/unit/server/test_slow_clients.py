@@ -1,4 +1,4 @@
-"""A connection can't be held by saying little; one that is merely idle, as API servers' are, is left open."""
+"""A connection can't be blocked by saying little; one that is merely idle, as API servers' are, is left open."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the verdicts of a cluster count: pods let in, refusals by reason, guesses held back, and GPU-seconds."""
+"""The counters of a cluster's verdicts: admitted pods, refusals by reason, guesses not used, and GPU-seconds."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.builders import Built, a_job, a_pod, a_policy, a_tenant
 from tests.builders.counted_ledger import CountedLedger
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from tests.unit.page.samples import a_preemption
 from webhook.controllers.gpu_seconds import GpuSeconds
 from webhook.controllers.pods_on_nodes import ObservedPod, PodsOnNodes
@@ -18,7 +18,7 @@ from webhook.policy.checkpoint.work_lost import Work
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.server.beside import _count
+from webhook.server.background import _count
 from webhook.server.metric_table import (
     ADMISSIONS,
     DENIALS,
@@ -36,7 +36,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
 
-class Counted(World):
+class Counted(FakeApi):
     """A cluster whose verdicts are counted."""
 
     def __init__(self, *objects: Built, policy: TierPolicy | None = None) -> None:
@@ -54,7 +54,7 @@ def shown(metrics: Metrics, metric: Metric) -> Mapping[tuple[str, ...], float]:
     return {tuple(each.labels[name] for name in metric.labels): each.value for each in samples if each.value}
 
 
-async def test_pods_let_in_by_what_decided_their_tier() -> None:
+async def test_pods_admitted_by_what_decided_their_tier() -> None:
     job = a_job(name="train-ranker")
     world = Counted(job)
     await world.create(a_pod("asked").asking().of_tier("gpu-training"))
@@ -98,7 +98,7 @@ async def test_a_dry_run_refuses_nothing(mode: Mode) -> None:
     assert sum(world.series(REVIEWS).values()) == 1, "it is a review"
 
 
-async def test_a_guess_that_was_held_back() -> None:
+async def test_a_guess_that_was_not_used() -> None:
     world = Counted()
     await world.create(a_pod("training-run").asking().running("python3", "main.py"))
     assert sum(world.series(WEAK_GUESSES).values()) == 1
@@ -139,14 +139,16 @@ class Nodes:
         return shown(self.metrics, GPU_SECONDS)
 
 
-def held(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
+def observed(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
     holding = Holding(namespace, Charge(Decimal(gpus), "gpu-batch", None, shared))
     return ObservedPod(namespace, "", holding=holding, node=node)
 
 
 def test_gpu_seconds_run_while_a_pod_is_on_a_node() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"runs": held("node-1"), "waits": held(""), "nobodys": held("node-2", namespace="lab")})
+    nodes.pods.pods_listed(
+        {"runs": observed("node-1"), "waits": observed(""), "nobodys": observed("node-2", namespace="lab")}
+    )
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20, ("", "gpu-batch", ""): 20}
     nodes.pods.pod_changed("runs", None)
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20, ("", "gpu-batch", ""): 40}
@@ -154,7 +156,7 @@ def test_gpu_seconds_run_while_a_pod_is_on_a_node() -> None:
 
 def test_a_claim_that_pods_share_counts_once() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"one": held("node-1", ours=Decimal(2)), "two": held("node-1", ours=Decimal(2))})
+    nodes.pods.pods_listed({"one": observed("node-1", ours=Decimal(2)), "two": observed("node-1", ours=Decimal(2))})
     assert nodes.after(10) == {("alpha", "gpu-batch", "h100"): 20}
 
 
@@ -162,7 +164,7 @@ def test_a_tenant_that_is_gone_has_no_series() -> None:
     nodes = Nodes()
     for tenant in ("alpha", ""):
         nodes.metrics.count(REFUSALS, "gpu-batch", tenant)
-    nodes.pods.pods_listed({"runs": held("node-1")})
+    nodes.pods.pods_listed({"runs": observed("node-1")})
     nodes.after(10)
     nodes.names.clear()
     nodes.pods.pods_listed({})
@@ -173,11 +175,11 @@ def test_a_tenant_that_is_gone_has_no_series() -> None:
 
 def test_a_process_that_stood_still_does_not_count_that_time() -> None:
     nodes = Nodes()
-    nodes.pods.pods_listed({"runs": held("node-1")})
+    nodes.pods.pods_listed({"runs": observed("node-1")})
     assert nodes.after(3600) == {("alpha", "gpu-batch", "h100"): 40}
 
 
-def test_what_preemptions_lose_by_who_was_evicted_for_whom_and_whether_it_is_known_exactly() -> None:
+def test_what_preemptions_lose_by_tier_of_victim_and_preemptor_and_whether_it_is_known_exactly() -> None:
     metrics = Metrics()
     for each in (a_preemption(), a_preemption(), a_preemption("no-hook", lost=Work(3600, exact=False))):
         _count(metrics, each)

@@ -1,1 +1,1 @@
-"""How a command finds its cluster, and reads what it has to know: as far as the person may."""
+"""The access of commands to a cluster: they find it, and read as much as the user may."""

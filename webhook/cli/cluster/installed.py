@@ -1,4 +1,4 @@
-"""The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
+"""The policy that a user names, or that a cluster has, and the cluster's other objects of gpu-tiers."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,7 +11,7 @@ from webhook.cluster.webhook_configurations import OF_OURS
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
-from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, digest_of, place_beside
+from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, active_map_of, digest_of
 from webhook.kube.client import Client, path
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.values.tier_policy import TierPolicy
@@ -19,7 +19,7 @@ from webhook.policy.values.tiers import class_names
 
 
 def policy_named(name: str | Path) -> TierPolicy:
-    """Read a policy file or a preset. Raises ConfigError where there is neither, or the file is wrong."""
+    """Read a policy file or a preset. Raises ConfigError if there is neither, or the file is wrong."""
     return load(Path(name)) if Path(name).exists() else preset_policy(_preset(name))
 
 
@@ -40,7 +40,7 @@ def policy_in(name: str | Path | None) -> TierPolicy:
 
 
 def mode_of_file(mode: str) -> str:
-    """Say the mode of a policy file, and that the cluster's is not known."""
+    """Return the mode of a policy file as text, with the note that the cluster's is unknown."""
     return f"--policy says mode {mode}; the cluster's mode is not known."
 
 
@@ -50,11 +50,11 @@ RELEASE = "gpu-tiers"
 
 NAME_IT = "name the policy file with --policy"
 ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
-"""What to do where a cluster has not one policy: for commands that take a policy beside it, and for the others."""
+"""The advice for a cluster without a single policy: for commands that accept a policy, and for the others."""
 
 
 def answering(found: InstalledPolicy) -> TierPolicy:
-    """Return the active policy, else the file, and warn the user where they differ. Raises ConfigError."""
+    """Return the active policy, or else the file, and warn the user if they differ. Raises ConfigError."""
     if not found.taken:
         warn(which_answers(found))
     return parse(found.text, f"ConfigMap {found.where}")
@@ -69,9 +69,9 @@ def arriving(found: InstalledPolicy) -> Collection[str]:
 
 
 async def read_active_policy(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
-    """Return the policy of a file or a preset, else the installation's that is active.
+    """Return the policy of a file or a preset, or else the installation's active one.
 
-    `instead` is what the user may do where there is not one. Raises ConfigError, ApiError.
+    `instead` is the user's alternative if there is not exactly one. Raises ConfigError, ApiError.
     """
     try:
         return policy_named(named) if named is not None else answering(await installed_policy(client, instead))
@@ -80,49 +80,49 @@ async def read_active_policy(client: Client, named: str | Path | None, *, instea
 
 
 def which_answers(found: InstalledPolicy) -> str:
-    """Say which policy an answer is from, where the policy file is not known to be active."""
-    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
+    """Return which policy an answer is from, if the policy file is not known to be active."""
+    seen, file, record = found.published, f"the policy file in ConfigMap {found.where}", active_map_of(found.where)
     if found.unread:
-        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be active"
-    if told is None:
-        return f"no replica has told which policy is active, so this is answered from {file}"
+        return f"you may not get ConfigMap {record}, so this is answered from {file}, which may not be active"
+    if seen is None:
+        return f"no replica has reported which policy is active, so this is answered from {file}"
     if found.gone:
-        return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {told.since}"
-    if told.digest == digest_of(found.file):
-        return f"{file} is active, but not as it should be: {told.problem}"
-    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not active yet"
-    ended = wrong if wrong.endswith("?") else f"{wrong}."  # a mistake's last words may ask what was meant
-    if told.text:
-        return f"{file} {ended} This is answered from the active policy since {told.since}"
+        return f"ConfigMap {found.where} does not exist. This is answered from the active policy since {seen.since}"
+    if seen.digest == digest_of(found.file):
+        return f"{file} is active, but not as it should be: {seen.problem}"
+    wrong = f"was not taken: {seen.problem}" if seen.problem else "was changed, and is not active yet"
+    ended = wrong if wrong.endswith("?") else f"{wrong}."  # the end of a mistake may ask what was meant
+    if seen.text:
+        return f"{file} {ended} This is answered from the active policy since {seen.since}"
     return f"{file} {ended} The active policy is too long to be published, so this is answered from the file"
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
     """Return the installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
 
-    If the file's ConfigMap was deleted, the other one tells what is active.
+    If the file's ConfigMap was deleted, the leader's ConfigMap has the active policy.
     """
-    # Our ConfigMaps of all namespaces, or the default release's where not all may be read.
+    # Our ConfigMaps of all namespaces, or the default release's without the right to read all.
     unread = False
     try:
         listed = await listed_trees(client, path("v1", "configmaps"), OF_OURS)
     except Forbidden:
         listed = await _of_release(client, RELEASE)
         try:
-            listed += await _of_release(client, place_beside(RELEASE))
+            listed += await _of_release(client, active_map_of(RELEASE))
         except Forbidden:
             unread = True
     maps = {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in listed}
     data = {place: each.get("data") or {} for place, each in maps.items()}
     files = {place: each[POLICY] for place, each in data.items() if POLICY in each}
-    left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
+    left = {place.removesuffix(active_map_of("")): "" for place, each in data.items() if TEXT in each}
     found = files or left
     if len(found) != 1:
-        none = "no ConfigMap of a gpu-tiers installation is there"
+        none = "there is no ConfigMap of a gpu-tiers installation"
         problem = f"several installations: {', '.join(found)}" if found else none
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
     ((where, file),) = found.items()
-    return InstalledPolicy(where, file, Published.read(maps.get(place_beside(where), {})), unread, gone=not files)
+    return InstalledPolicy(where, file, Published.read(maps.get(active_map_of(where), {})), unread, gone=not files)
 
 
 async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:

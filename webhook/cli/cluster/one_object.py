@@ -1,6 +1,6 @@
-"""A cluster for a question about one object: which one is meant, its facts and its ledger, its pods and its events.
+"""A cluster for a question about one object: the object, its facts and its ledger, its pods and its events.
 
-A person names a pod or a workload as they would name it to kubectl.
+A user names a pod or a workload as in kubectl.
 """
 
 import difflib
@@ -37,7 +37,7 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
-from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, told_at
+from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, reported_at
 
 WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
 
@@ -45,7 +45,7 @@ _POD = ServedResource("v1", POD.kind, "pods", frozenset(("pods", "pod", "po")))
 
 
 def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
-    """What a person means by `train`, `job/train` or `job train`; the kind is "" where none is written.
+    """Return kind and name of `train`, `job/train` or `job train`; the kind is "" if none is given.
 
     Raises BadInput.
     """
@@ -56,13 +56,13 @@ def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
 
 
 async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
-    """The object, with its apiVersion and kind. Raises BadInput where there is none, or ApiError."""
+    """Return the object, with its apiVersion and kind. Raises BadInput if there is none, or ApiError."""
     word = kind or "pod"
     resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word, name)
     try:
         found = await client.get(path(resource.api_version, resource.plural, namespace, name))
     except NotFound:
-        with suppress(Forbidden):  # where nobody may look, the namespace is taken to be there
+        with suppress(Forbidden):  # without the right to look, the namespace is assumed to exist
             try:
                 await client.get(path("v1", "namespaces", name=namespace))
             except NotFound:
@@ -79,12 +79,12 @@ async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> S
     if named is not None:
         return named
     if any(each.is_called(word) for each in served):
-        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about what makes it')
+        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about its owner')
     raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
 
 
 def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
-    """The kind that was perhaps meant; where none is like it, all of them."""
+    """Return the kind that was perhaps meant; all kinds if none is similar."""
     if any(each.is_called(name) for each in known):
         return f"write the kind first: {name} {word}"
     spellings = sorted({spelling for each in known for spelling in (each.kind.lower(), each.plural)})
@@ -108,13 +108,13 @@ class AskedCluster(msgspec.Struct, frozen=True):
 
     @property
     def judge(self) -> Judge:
-        """Judges as the webhook in Enforce would judge a create now. Nothing is booked."""
+        """Return a judge that judges as the webhook in Enforce would judge a create now. Nothing is booked."""
         return judge_of(self.cluster, self.ledger, self.policy)
 
 
 @asynccontextmanager
 async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> AsyncIterator[AskedCluster]:
-    """Read what verdicts in a namespace need. Raises ApiError, and BadInput where there is no such namespace."""
+    """Yield the facts for verdicts in a namespace. Raises ApiError, and BadInput if there is no such namespace."""
     stored = KubernetesStore(client, Versions())
     ledger = Accounts(stored)
     try:
@@ -146,7 +146,7 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
 
 
 class _Readable(LiveLookups, frozen=True, kw_only=True):
-    """Look up owners and claims as far as a user may read them; others are noted."""
+    """Looks up owners and claims as far as a user may read them; others are noted."""
 
     reader: ClusterReader
 
@@ -154,7 +154,7 @@ class _Readable(LiveLookups, frozen=True, kw_only=True):
         return self
 
     async def is_name_taken(self, *_: str) -> bool:
-        """Return no: the object that is judged again may be there."""
+        """Return False, because the object that is judged again may exist."""
         return False
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
@@ -193,7 +193,7 @@ async def last_refusal(
 ) -> RefusedPods | None:
     """Return the last refusal of a workload's pods, unless one of its `pods` was created since then.
 
-    Of a workload that `lacks_pods` another one may have been let in since.
+    If it `lacks_pods`, another pod may have been admitted since.
     """
     found: list[tuple[Tree, OwnerReference | None]] = []
     for reason in REASONS:
@@ -224,22 +224,22 @@ async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tr
 
 
 async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Eviction | None:
-    """Return the last eviction of a pod of this name, which may be gone: as gpu-tiers tells it, else the scheduler."""
+    """Return the last eviction of a pod of this name, which may be gone, by gpu-tiers or else by the scheduler."""
     ours = await _events(asked, namespace, f"reason={EVENT}") or ()
     about_it = f"reason={PREEMPTED},involvedObject.kind=Pod,involvedObject.name={name}"
     if found := _last_eviction(each for each in ours if at(each, "related.name") == name):
         return found
     theirs = _last_eviction(await _events(asked, namespace, about_it) or ())
-    return replace(theirs, told=f"the scheduler says: {theirs.told}") if theirs else None
+    return replace(theirs, sentence=f"the scheduler says: {theirs.sentence}") if theirs else None
 
 
 def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
-    found = ((told_at(each), str(each.get("message") or "")) for each in events)
-    return max((Eviction(when, told) for when, told in found if when), key=lambda each: each.at, default=None)
+    found = ((reported_at(each), str(each.get("message") or "")) for each in events)
+    return max((Eviction(when, text) for when, text in found if when), key=lambda each: each.at, default=None)
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:
-    """Return the last eviction of a pod, or of what makes it, as gpu-tiers tells it."""
+    """Return the last eviction of a pod, or of its owner, as gpu-tiers reports it."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
         owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
@@ -251,7 +251,7 @@ async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Evic
 async def _made_by(
     uid: str, found: Iterable[tuple[Tree, OwnerReference | None]], namespace: str, asked: AskedCluster
 ) -> list[Tree]:
-    """Return the objects of which the workload is the maker, or an owner of the maker."""
+    """Return the objects that the workload makes or whose owner it owns."""
     made, known = list[Tree](), dict[str, bool]({uid: True})
     for each, reference in found:
         if reference and reference.uid not in known:

@@ -1,4 +1,4 @@
-"""Reads a cluster for a command, part after part: what the person may not read is left out, and noted."""
+"""Reads a cluster for a command, part by part; parts that the user may not read are left out, and noted."""
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, untold
+from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class ClusterReader:
     """Reads a cluster. `unread` has the right that each part needs that was not read: "list nodes".
 
-    `lacking` has what other parts need, such as "a policy that can be read". `told` are sentences for the user: what
-    can't be told without these. `roles` have the rights.
+    `lacking` has what other parts need, such as "a policy that can be read". `unknown` are sentences for the user on
+    what is unknown without these. `roles` have the rights.
     """
 
     client: Client
@@ -40,12 +40,12 @@ class ClusterReader:
     lookups: LiveLookups
     unread: dict[Part, str] = field(default_factory=dict)
     lacking: dict[Part, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
 
     @property
     def needs(self) -> dict[Part, str]:
-        """Return what it takes to tell each part that could not be told."""
+        """Return what each unknown part needs."""
         return {part: f"the right to {right}" for part, right in self.unread.items()} | self.lacking
 
     @property
@@ -54,13 +54,13 @@ class ClusterReader:
         return not OF_A_VERDICT & self.unread.keys()
 
     def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
-        """Return what can't be told, with `of_a_verdict` where the verdict may differ, and then the roles."""
+        """Return what is unknown, with `of_a_verdict` if the verdict may differ, and then the roles."""
         needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
-        verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
-        return (*verdict, *dict.fromkeys((*self.told, *self.roles)))
+        verdict = (unknown_without(of_a_verdict, *needs),) if needs and of_a_verdict else ()
+        return (*verdict, *dict.fromkeys((*self.unknown, *self.roles)))
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
-        """Return a part of the cluster, else `otherwise`, and note that `lost` can't be told. Raises ApiError."""
+        """Return a part of the cluster, or `otherwise` and note that `lost` is unknown. Raises ApiError."""
         self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
@@ -72,21 +72,21 @@ class ClusterReader:
         self.unread[part] = right
         self.roles.append(role_for(refused))
         if lost:
-            self.told.append(untold(lost, right))
+            self.unknown.append(unknown_without(lost, right))
 
     async def objects(
         self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
     ) -> list[Tree] | None:
-        """Return all objects of a list; None where the user may not list them, and then `lost` can't be told."""
+        """Return all objects of a list; None if the user may not list them, and then `lost` is unknown."""
         try:
             return await listed_trees(self.client, where, params)
         except Forbidden as error:
-            self.told.append(untold(lost, f"list {plural} in {namespace}"))
+            self.unknown.append(unknown_without(lost, f"list {plural} in {namespace}"))
             self.roles.append(role_for(error))
             return None
 
     async def eviction(self) -> EvictionScope:
-        """Return what kube-scheduler evicts pods for. Nodes are read only where a DeviceClass serves a resource."""
+        """Return what kube-scheduler evicts pods for. Nodes are read only if a DeviceClass serves a resource."""
         classes = self.policy.classes
         if not classes:
             return EvictionScope()
@@ -99,7 +99,7 @@ class ClusterReader:
         return known if nodes is None else supply_of(nodes, (), version).scope
 
     async def supply(self) -> GpuSupply:
-        """Return how each node serves GPUs, as far as the person may read it; no node where there is no DeviceClass."""
+        """Return how each node serves GPUs, as far as the user may read it; no node without a DeviceClass."""
         if not self.policy.classes:
             return GpuSupply()
         lost = "on which nodes tiers evict nobody, because GPUs come by DRA there,"

@@ -1,4 +1,4 @@
-"""Reads a cluster as the rules look at it, each part once: those of `check`, and with them those of `lint`.
+"""Reads a cluster for the rules, each part once: those of `check`, and also those of `lint`.
 
 A part that the user may not read is noted, and left out.
 """
@@ -30,7 +30,7 @@ from webhook.cluster.webhook_configurations import (
     missing_kinds,
     webhook_configurations,
 )
-from webhook.config.published import InstalledPolicy, place_beside
+from webhook.config.published import InstalledPolicy, active_map_of
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
@@ -60,11 +60,11 @@ LEASES = "coordination.k8s.io/v1"
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
 _SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
-"""The first segment of the webhook's paths; the API server names them where it gets no answer."""
+"""The first segment of the webhook's paths. The API server names them if it gets no answer."""
 
 
 async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> ClusterSnapshot:
-    """Read all parts of a cluster. Raises ApiError where the API server can't be asked at all."""
+    """Read all parts of a cluster. Raises ApiError if the API server can't be asked at all."""
     client, policy = reader.client, reader.policy
     found = await read_running(reader, installed, "default")
     found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
@@ -92,7 +92,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
 async def read_running(reader: ClusterReader, installed: InstalledPolicy, namespace: str) -> ClusterSnapshot:
     """Read whether the webhook runs, by a dry run in a namespace among others, and what tenants have.
 
-    Raises ApiError where the API server can't be asked at all, BadInput where there is no such namespace.
+    Raises ApiError if the API server can't be asked at all, BadInput if there is no such namespace.
     """
     client = reader.client
     found = ClusterSnapshot(
@@ -113,20 +113,20 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
 
 
 async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: str) -> DryRun:
-    """Ask the webhook for a mark of each replica that answers, and note why parts of that can't be told."""
+    """Ask the webhook for a mark of each replica that answers, and note why parts of the answer are unknown."""
     dry_run, lacking = DryRun(()), reader.lacking
     if found.installed.unread:
-        lacking["read_active_policy"] = f"the right to get ConfigMap {place_beside(found.installed.where)}"
+        lacking["read_active_policy"] = f"the right to get ConfigMap {active_map_of(found.installed.where)}"
     if leaves_out(found.configurations, {NAME_LABEL: namespace}):
         lacking["answer"] = NOT_LEFT_OUT
     else:
         reader.steps.begin("asking the webhook")
         try:
             dry_run = await _dry_run(reader.client, namespace, reader.policy.default_tier)
-        except Forbidden as error:  # for want of the right, or something else refused
+        except Forbidden as error:  # without the right, or refused by something else
             lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({_shown(error.said)})"
     gone = () if "configurations" in reader.unread else missing_kinds(found.configurations)
-    if gone:  # the API server does not ask a webhook without a configuration, however well it runs
+    if gone:  # the API server does not ask a webhook without a configuration, even if it runs
         lacking["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
     if not dry_run.marks:
         lacking["replica"] = lacking.get("answer", "an answer of the webhook")
@@ -134,7 +134,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
 
 
 async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
-    """Raises Forbidden where the person may not create pods there, or something else refused: nothing is known then."""
+    """Return the marks. Raises Forbidden without the right to create pods there, or if something else refused."""
     warnings: list[str] = []
     began, said = time.monotonic(), ""
     try:
@@ -149,7 +149,7 @@ async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
 
 
 def _shown(said: str) -> str:
-    """Hide the secret in the API server's words: a pipeline keeps what a check prints."""
+    """Hide the secret in the API server's words, because a pipeline stores the output."""
     return _SECRET.sub("SECRET", said)
 
 
@@ -169,7 +169,7 @@ def _pod(tier: str) -> Tree:
 
 
 async def _leader(client: Client, namespace: str, name: str) -> str:
-    """Return who renews the Lease. It is read again until it changes, or until it has run out."""
+    """Return the replica that renews the Lease. It is read again until it changes or has expired."""
     place = path(LEASES, "leases", namespace, name)
     try:
         first = (await client.get(place)).get("spec") or {}
@@ -185,13 +185,14 @@ async def _leader(client: Client, namespace: str, name: str) -> str:
 
 
 async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) -> tuple[CertificateSeen, ...]:
-    """Return those of our configurations and of the Secret, else that of the replica that answered. Raises ApiError."""
+    """Return the certificates of our configurations and the Secret, or the answering replica's. Raises ApiError."""
     entries = [(each, entry) for each in running.configurations if each.is_ours for entry in each.webhooks]
     bundles = dict.fromkeys((str(each), entry.client_config.ca_bundle) for each, entry in entries)
     found = [each for where, bundle in bundles for each in _certificates(bundle, where, ca=True)]
     hidden = "configurations" in reader.unread
     services = (entry.client_config.service for _, entry in entries)
-    # The chart keeps it beside the Service that is called; of a URL it is taken to be where the default release has it.
+    # The chart puts it next to the Service that is called; for a URL it is assumed to be in the default release's
+    # place.
     secrets = ((each.namespace, f"{each.name}-tls") if each else (RELEASE, f"{RELEASE}-tls") for each in services)
     for namespace, name in dict.fromkeys(secrets):
         try:
@@ -203,9 +204,9 @@ async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) ->
             continue
         text = str((secret.get("data") or {}).get("tls.crt") or "")
         found += list(_certificates(text, f"Secret/{name} in {namespace}"))[:1]
-    told = running.replica if all(each.ca for each in found) else None
-    if told:
-        found.append(CertificateSeen(f"replica {told.replica}", datetime.fromtimestamp(told.certificate, UTC)))
+    replica = running.replica if all(each.ca for each in found) else None
+    if replica:
+        found.append(CertificateSeen(f"replica {replica.replica}", datetime.fromtimestamp(replica.certificate, UTC)))
     elif hidden:
         reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
     return tuple(found)
@@ -226,16 +227,16 @@ def _certificates(text: str, where: str, *, ca: bool = False) -> Iterator[Certif
 
 async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
     """Return the pods with GPUs, and what all pods take of the nodes."""
-    held: list[PodSummary] = []
+    with_gpus: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
     async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
         if pod.gpus:
-            held.append(pod)
+            with_gpus.append(pod)
         reader.steps.done()
-    return tuple(held), dict(taken)
+    return tuple(with_gpus), dict(taken)
 
 
 async def _pod_groups(client: Client) -> tuple[PodGroup, ...]:
@@ -243,7 +244,7 @@ async def _pod_groups(client: Client) -> tuple[PodGroup, ...]:
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
-    """Return the objects of a kind, the first pages of them where `most` are enough; none where it is not served."""
+    """Return the objects of a kind, or its first pages if `most` are enough; none if it is not served."""
     version = await served_version(client, group, plural)
     if version is None:
         return []
@@ -277,7 +278,7 @@ async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
 
 
 async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:
-    """Return the gangs of each kind that is served, without those that can't be understood. Raises ApiError."""
+    """Return the gangs of each served kind, without unreadable ones. Raises ApiError."""
     discovery = Discovery(client)
     found: list[GangSeen] = []
     for row in (each for each in known.policy.kinds.rows if each.gang):
@@ -292,7 +293,7 @@ async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Clus
 
 
 async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPolicy) -> GangSeen | None:
-    """Return None for a workload that is no gang, has ended or is suspended, or is part of another gang."""
+    """Return the gang; None for a workload that is no gang, has ended or is suspended, or is part of another gang."""
     try:
         tree: Tree = msgspec.json.decode(raw)
         metadata = read(raw, Named).metadata

@@ -1,6 +1,6 @@
-"""How a command finds its cluster, as kubectl does, and how it says that it can't.
+"""Finds a command's cluster, as kubectl does, and reports missing rights.
 
-The ClusterRoles of the chart have the rights that commands take: for want of a right, its role is named.
+The ClusterRoles of the chart have the rights that commands need: the message names the role.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from webhook.kube.kubeconfig import context_namespace
 from webhook.objects.data_files import data_file
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.report.lint.snapshot import Part
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 _BY_ROLE: Mapping[str, Mapping[Part, str]] = data_file(__name__, "rights.yaml")
 RIGHTS: Mapping[Part, str] = {part: right for parts in _BY_ROLE.values() for part, right in parts.items()}
-"""What each part of a cluster takes to be read."""
+"""The right to read each part of a cluster."""
 
 OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "home", "owners", "claims"})
-"""The parts that a verdict needs: without one of them, another verdict may be right."""
+"""The parts that a verdict needs: without one of them, the verdict may differ."""
 
 READER = "gpu-tiers-reader"
 ASK_FOR_READER = (
-    f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "
+    f"ClusterRole {READER} has the rights that commands need beyond `view` in a namespace; a cluster admin binds it: "
     f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"
 )
 CLUSTER_READER = "gpu-tiers-cluster-reader"
 ASK_FOR_CLUSTER_READER = (
-    f"ClusterRole {CLUSTER_READER}, which is for platform teams, has what commands take of all namespaces; "
+    f"ClusterRole {CLUSTER_READER}, for platform teams, has the rights that commands need in all namespaces; "
     f"a cluster admin binds it: kubectl create clusterrolebinding {CLUSTER_READER}s --clusterrole={CLUSTER_READER} "
     "--group=GROUP"
 )
@@ -48,24 +48,24 @@ _PATH = re.compile(
 )
 _READERS = {"tenantquotas", "priorityclasses", "nodes", "deviceclasses", "resourceslices", "devicetaintrules"}
 _READERS_AT_HOME = {"configmaps", "leases"}
-"""What the reader has in the whole cluster, and, of gpu-tiers alone, in its namespace."""
+"""The resources that the reader role has in the whole cluster, or for gpu-tiers alone in its namespace."""
 _VIEWED = ("", "apps", "batch", "policy")
-"""API groups of which Kubernetes' own `view` has what commands take; other groups' operators add to it."""
+"""API groups for which Kubernetes' own `view` has what commands need; other groups' operators add to it."""
 
 
-def untold(lost: str, *rights: str) -> str:
-    """Say that something can't be told, and for want of which rights."""
+def unknown_without(lost: str, *rights: str) -> str:
+    """Return that something is unknown, and which rights are missing."""
     return f"Without the right to {' and to '.join(rights)}, {lost} can't be told."
 
 
 def how_to_get(unread: Collection[Part]) -> tuple[str, ...]:
-    """Return the roles that have rights to what could not be read, and how they are bound."""
+    """Return the roles with the rights to unread parts, and how to bind them."""
     asks = (("reader", ASK_FOR_READER), ("clusterReader", ASK_FOR_CLUSTER_READER))
     return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*unread})
 
 
 def role_for(refused: Forbidden) -> str:
-    """Return the role that has the right to what the API server refused, and how it is bound."""
+    """Return the role with the right that the API server refused, and how to bind it."""
     place = _PATH.fullmatch(refused.path)
     group, namespace, plural = (place[each] or "" for each in ("group", "namespace", "plural")) if place else ("",) * 3
     if not namespace or plural in _READERS_AT_HOME:
@@ -83,45 +83,46 @@ T = TypeVar("T")
 LOG_IN = "The API server does not accept this login: log in again, or name another kubeconfig or --context."
 
 KubeconfigOption = Annotated[
-    Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
+    Path | None, typer.Option("--kubeconfig", help="Kubeconfig. Default: $KUBECONFIG, then ~/.kube/config.")
 ]
 ContextOption = Annotated[
-    str | None, typer.Option("--context", help="Context of the kubeconfig; without it the current one.")
+    str | None, typer.Option("--context", help="Context of the kubeconfig. Default: the current one.")
 ]
 NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace; without it the context's, else default.")
+    str | None, typer.Option("--namespace", "-n", help="Namespace. Default: the context's, then default.")
 ]
 AtRiskOption = Annotated[
-    bool, typer.Option("--at-risk", help="Read all pods too, and show what to evict training pods now would lose.")
+    bool,
+    typer.Option("--at-risk", help="Also read all pods: the work lost if training pods were evicted now."),
 ]
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Which cluster a command asks."""
+    """The cluster that a command asks."""
 
     kubeconfig: Path | None = None
     context: str | None = None
 
     def namespace(self, asked: str | None) -> str:
-        """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
+        """Return the given namespace, or the one that kubectl would take. Raises Unreachable."""
         return asked or context_namespace(self.kubeconfig, self.context)
 
     def refuse_if_named(self, why: str) -> None:
-        """End the program if a cluster is named where none is asked, as `why` says: "about manifests"."""
+        """End the program if a cluster is named although none is asked, as `why` says: "about manifests"."""
         named = [("--kubeconfig", self.kubeconfig), ("--context", self.context)]
         given = " and ".join(option for option, value in named if value)
         if given:
-            fail(f"{given}: no cluster is asked {why}; leave out the one or the other")
+            fail(f"{given}: no cluster is asked {why}; leave out one of them")
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """Raises ApiError."""
+        """Yield a client. Raises ApiError."""
         async with await Client.connect(self.kubeconfig, self.context) as client:
             yield client
 
 
 def answered(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What comes of a question to a cluster; where it can't be asked, the program ends with 2 and the reason."""
+    """Return the answer to a question to a cluster; without an answer the program ends with 2 and the reason."""
     try:
         return asyncio.run(ask())
     except Unauthorized as error:
@@ -129,11 +130,11 @@ def answered(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except Forbidden as error:
         fail(f"{error.said or error}. {role_for(error)}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
-        fail(told(error))
+        fail(problem_text(error))
 
 
 def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
-    """What there is of these TenantQuotas; of all without names. The program ends where there is none of a name."""
+    """Return these TenantQuotas; all without names. The program ends if there is none of a name."""
     for name in names:
         if name not in there:
             fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')

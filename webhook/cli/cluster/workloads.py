@@ -1,7 +1,7 @@
-"""Gathers all workloads, each judged once, and the pods of each under the outermost one. Nothing is kept whole.
+"""Gathers all workloads, each judged once, and the pods of each under the outermost one. No whole object is stored.
 
-1. `Gathering` takes the objects of a cluster or of files. 2. `WorkloadsOfCluster` reads those of a cluster: what all
-are judged by is listed once, and the rest is looked up.
+1. `Gathering` takes the objects of a cluster or of files.
+2. `WorkloadsOfCluster` reads those of a cluster: what all are judged by is listed once, and the rest is looked up.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from webhook.cli.cluster.reader import ClusterReader
-from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, untold
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups
@@ -43,19 +43,19 @@ from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import Workload, has_ended
 from webhook.report.lint.snapshot import ClusterSnapshot, Part, PodsAlike, number_of
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 T = TypeVar("T")
 
 _Place = tuple[GroupKind, str, str]
-"""Kind, namespace and name: a file may have lost the uid."""
+"""Kind, namespace and name, because a file may have lost the uid."""
 
 
 @dataclass(slots=True)
 class Gathered(Generic[T]):
     """A workload: the verdicts on it, and its pods.
 
-    Where only its pods can be judged, there is a verdict on each sort of them.
+    If only its pods can be judged, there is a verdict on each sort of them.
     """
 
     kind: GroupKind
@@ -75,7 +75,7 @@ class Gathered(Generic[T]):
             flavor=pod.flavor,
             marked=bool(pod.assigned_by),
             demoted=bool(written and written.demoted_from),
-            wait=pod.held,
+            wait=pod.queued,
             hook=pod.hook,
             grace=pod.grace,
         )
@@ -90,10 +90,10 @@ class Gathered(Generic[T]):
 
 @dataclass
 class Gathering(Generic[T]):
-    """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object.
+    """Takes all workloads first, and then all pods. It stores the result of `judge`, and not the object.
 
-    Only a workload that another makes is kept until that one is there. A `hidden` kind can't be read, so what such a
-    workload makes is left out.
+    A workload that another makes is stored only until that one arrives. A `hidden` kind can't be read, so workloads
+    that such an object makes are left out.
     """
 
     kinds: KindTable
@@ -133,14 +133,14 @@ class Gathering(Generic[T]):
             self.found[document.uid] = of_it
 
     def without_maker(self) -> list[Document]:
-        """Return workloads whose maker does not exist and which no pod of theirs showed, once all were taken."""
+        """Return workloads whose maker does not exist and that no pod of theirs has shown, once all were taken."""
         made = (each for some in self._waiting.values() for each in some)
         makers = ((each, self._made_by[each.uid]) for each in made)
         gone = ((each, maker) for each, maker in makers if maker.uid not in self.found)
         return [each for each, maker in gone if GroupKind(maker.group, maker.kind) not in self.hidden]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
-        """Take an existing pod that holds GPUs. Its `tree` is read only where no workload tells what it is."""
+        """Take an existing pod that holds GPUs. Its `tree` is read only if no workload describes it."""
         # 1. The end of the chain of controllers, as far as their kinds are known and they were listed.
         maker, above = pod.owner, pod.owner
         for _ in range(LONGEST):
@@ -150,7 +150,7 @@ class Gathering(Generic[T]):
         if maker and kind in self.hidden:
             return
 
-        # 2. The workload, or the sort of pods where only these can be judged.
+        # 2. The workload, or the sort of pods if only these can be judged.
         uid = maker.uid if maker else pod.uid
         if uid not in self.found:
             self.found[uid] = Gathered(kind, pod.namespace, maker.name if maker else pod.name, [])
@@ -158,7 +158,7 @@ class Gathering(Generic[T]):
         sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))
         if (uid, ()) in self._sorts and sort not in self._sorts:
             self._sorts.add(sort)
-            self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
+            self.found[uid].judged.append(await self.judge(Document("", as_new(tree()))))
         self.found[uid].with_pod(pod)
 
 
@@ -166,14 +166,14 @@ _OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
 _BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
 
 
-def anew(pod: Tree) -> Tree:
+def as_new(pod: Tree) -> Tree:
     """Return the pod as a controller would create it again, under another name.
 
-    The annotation that gpu-tiers wrote on it tells which label and class its author wrote.
+    The annotation that gpu-tiers wrote on it says which label and class its author wrote.
     """
     metadata, spec = pod.get("metadata") or {}, {**(pod.get("spec") or {})}
-    kept = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}
-    labels, annotations = {**(kept.get("labels") or {})}, {**(kept.get("annotations") or {})}
+    fields = {key: metadata[key] for key in _OF_THE_AUTHOR if key in metadata}
+    labels, annotations = {**(fields.get("labels") or {})}, {**(fields.get("annotations") or {})}
     annotations.pop(GANG, None)
     if ASSIGNED_BY in annotations:
         written = read_assigned_by(annotations)
@@ -185,8 +185,8 @@ def anew(pod: Tree) -> Tree:
             spec["priorityClassName"] = written.demoted_from
         del annotations[ASSIGNED_BY]
     spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
-    kept |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
+    fields |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": fields, "spec": spec}
 
 
 _ALL = "what the policy does to workloads"
@@ -197,7 +197,7 @@ _FOR_VERDICTS: tuple[Part, ...] = ("classes", "device_classes", "tenants", "name
 def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
     """Return a cluster of listed namespaces, tenants and classes that looks up owners, groups, runtimes and claims.
 
-    A tier's class that the cluster lacks is taken as the policy has it.
+    A tier's class that the cluster lacks has the policy's values.
     """
     known = _KnownOfMany(
         {**classes_in(listed.policy.tiers), **listed.classes},
@@ -209,7 +209,7 @@ def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceClu
 
 @dataclass
 class _KnownOfMany(ReadOnce):
-    """Looks for the tenant of a namespace once: tenants may be many, and objects more."""
+    """Looks up the tenant of a namespace once, because there may be many tenants, and more objects."""
 
     found: dict[str, Tenant | None] = field(default_factory=dict)
 
@@ -220,7 +220,7 @@ class _KnownOfMany(ReadOnce):
 
 
 class _OfMany(LiveLookups, frozen=True):
-    """Keep what was looked up. Read no ResourceQuotas, and ask for no name: each object has its own."""
+    """Caches look-ups. It reads no ResourceQuotas and checks no name, because each object has its own."""
 
     def fresh(self) -> Self:
         return self
@@ -233,12 +233,12 @@ class _OfMany(LiveLookups, frozen=True):
 
 
 class _MadeByObject(_OfMany, frozen=True, kw_only=True):
-    """Take the object and what it carries for the only owners."""
+    """Takes the object and its embedded ones for the only owners."""
 
     makers: Files
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """Return none where the owner could not be listed."""
+        """Return the owners; none if the owner could not be listed."""
         try:
             return await self.makers.owners(namespace, first, kinds)
         except Unreadable:
@@ -246,7 +246,7 @@ class _MadeByObject(_OfMany, frozen=True, kw_only=True):
 
 
 class WorkloadsOfCluster(msgspec.Struct, frozen=True):
-    """The snapshot that all workloads of a cluster are judged by, and the way to them."""
+    """The snapshot by which all workloads of a cluster are judged, and the way to them."""
 
     reader: ClusterReader
     listed: ClusterSnapshot
@@ -256,7 +256,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
-        """Return the cluster under a policy, for objects that nothing known has made.
+        """Return the cluster under a policy, for objects without a known maker.
 
         The only owner of a pod is then the object that makes it.
         """
@@ -272,35 +272,35 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
         """Gather the workloads of a namespace or of all, then the pods with GPUs.
 
-        Workloads whose kind the person may not list are left out, with their pods. Raises ApiError, and BadInput
+        Workloads of kinds that the user may not list are left out, with their pods. Raises ApiError, and BadInput
         without pods.
         """
         served = await resources_of(self.reader.client, {kind.group for kind in gathering.kinds.by_kind})
         known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
-        # Pods last: they are many, and each is kept until what makes it has been read.
+        # Pods come last, because they are many, and each is stored until its maker has been read.
         for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
             await self._workloads(resource, gathering, namespace)
         if self.hidden:
             *others, last = self.hidden
             kinds = f"{', '.join(others)} and {last}" if others else last
-            self.reader.told.append(untold("what the policy does to these and to their pods", f"list {kinds}"))
+            self.reader.unknown.append(unknown_without("what the policy does to these and their pods", f"list {kinds}"))
         try:
             self.reader.steps.begin("reading pods")
             await self._pods(gathering, namespace)
         except Forbidden as error:
-            lost = untold(_ALL, f"list pods in {namespace or 'all namespaces'}")
+            lost = unknown_without(_ALL, f"list pods in {namespace or 'all namespaces'}")
             raise BadInput(f"{lost} {role_for(error) if namespace else _NAME_YOURS}") from error
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what gpu-tiers is not asked about, and on what can't be judged."""
-        told = []
+        """Return sentences on objects outside gpu-tiers, and on those that can't be judged."""
+        sentences = []
         if self.left_out:
             pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
-            told.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
-        return [*told, *self.broken]
+            sentences.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
+        return [*sentences, *self.broken]
 
     async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
         self.reader.steps.begin(f"judging {resource.plural}")
@@ -320,9 +320,9 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
             await judging
-        except (Refused, BadInput) as problem:  # stored by an API server that checks it less than we do
+        except (Refused, BadInput) as problem:  # an API server stored it that checks less than we do
             self.broken.append(
-                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {told(problem)}"
+                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem_text(problem)}"
             )
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
@@ -344,7 +344,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 
 
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
-    """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput where a right is missing."""
+    """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput if a right is missing."""
     client, policy = reader.client, reader.policy
     homes: tuple[Namespace, ...] = ()
     if namespace:
@@ -355,8 +355,8 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
     classes = await reader.part("classes", priority_classes(client), {})
     needs = [reader.unread[part] for part in _FOR_VERDICTS if part in reader.unread]
     if needs:
-        whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
-        raise BadInput(f"{untold(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
+        whole = ASK_FOR_CLUSTER_READER in reader.roles  # this role includes the other one
+        raise BadInput(f"{unknown_without(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
     exempt = "which namespaces are exempt"

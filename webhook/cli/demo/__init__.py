@@ -1,4 +1,4 @@
-"""`gpu-tiers demo`: its options; the server is imported when it starts, so that no other command waits for that."""
+"""`gpu-tiers demo`: its options. The server is imported at its start, so that no other command waits for that."""
 
 from pathlib import Path
 from typing import Annotated

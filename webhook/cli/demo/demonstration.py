@@ -1,4 +1,4 @@
-"""The demo: the real server over real TLS, the example workloads sent to it as an API server would."""
+"""The demo: the real server over real TLS, and the example workloads, sent as by an API server."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def run_demo(examples: Path, console: Console) -> None:
-    """Send the examples to the webhook and show what comes back. Raises BadInput and ConfigError."""
+    """Send the examples to the webhook and show the answers. Raises BadInput and ConfigError."""
     policy = replace(policy_in(examples / "policies" / "four-tier.yaml"), mode=Mode.Enforce)
     tenants = list(documents(str(examples / "tenants")))
     workloads = [each for file in sorted(examples.glob("*.yaml")) for each in documents(str(file))]
@@ -55,7 +55,7 @@ def run_demo(examples: Path, console: Console) -> None:
     for finding in findings:
         as_text(shown.shortened(finding), console)
     refused = [finding for finding in findings if not finding.allowed]
-    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
+    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} admitted, {len(refused)} refused")
     for finding in refused:
         console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
     console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
@@ -63,7 +63,7 @@ def run_demo(examples: Path, console: Console) -> None:
 
 @asynccontextmanager
 async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Judge]:
-    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a judge that asks it over TLS."""
+    """Run the server as `gpu-tiers serve` does, on a free port, and yield a judge that asks it over TLS."""
     cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
     ledger = MemoryLedger()
@@ -88,7 +88,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
 
 @dataclass
 class OverTls:
-    """A webhook's two paths behind one address. `policy` names the tiers that the answers speak of."""
+    """A webhook's two paths behind one address. `policy` has the tiers in the answers."""
 
     session: aiohttp.ClientSession
     address: str
@@ -96,7 +96,7 @@ class OverTls:
     policy: TierPolicy
 
     async def judge(self, webhook: str, request: Request) -> Verdict:
-        """The verdict that an answer carries. Raises aiohttp's error for any other HTTP status than 200."""
+        """Return the verdict in an answer. Raises aiohttp's error for any HTTP status but 200."""
         body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
         url = f"{self.address}/{webhook}?timeout=5s"
         headers = {"Content-Type": "application/json"}
@@ -123,11 +123,11 @@ SAME_HOOK = "the same hook as above"
 
 @dataclass(slots=True)
 class ShownOnce:
-    """Shortens findings by the diffs and scripts that an earlier one shows."""
+    """Shortens findings by the diffs and scripts of earlier ones."""
 
     hooks: set[bytes] = field(default_factory=set)
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """What was changed so already: the title of the first."""
+    """The title of the first finding with each change."""
 
     def shortened(self, finding: Finding) -> Finding:
         changed = [each for each in (finding, *finding.pods) if each.patch and each.verdict.refusal is None]
@@ -155,7 +155,7 @@ class ShownOnce:
 
 
 def _change(part: Finding) -> tuple[str, ...]:
-    """What is like in two changes: of a pod itself or of a template, the tier, and whether it gets a hook."""
+    """Return what equal changes share: whether a pod or a template, the tier, and whether it gets a hook."""
     assignment = part.verdict.assignment
     tier = assignment.tier.name if assignment and assignment.tier else ""
     return ("template" if part.path else part.document.kind, tier, "hook" if _hooked(part) else "")

@@ -19,7 +19,9 @@ from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
-PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file or preset; else the installation's.")]
+PolicyOption = Annotated[
+    Path | None, typer.Option("--policy", help="Policy file or preset (default: the installation's).")
+]
 
 
 def explain(
@@ -65,8 +67,8 @@ def _tables(found: Explained) -> Iterator[Table]:
         yield Table(("About", "Answer"), rows, f"{found.object} in namespace {found.namespace}")
     if found.assignment and found.assignment.trace:
         steps = [_step(each) for each in found.assignment.trace]
-        of_whom = "Of a new one: the" if found.class_now else "The"
-        yield Table(("Step", "Found"), steps, f"{of_whom} steps, of which the first that finds a tier decides")
+        of_new = " of a new one" if found.class_now else ""
+        yield Table(("Step", "Found"), steps, f"The steps{of_new}: the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
         columns = "Row", "Used", "Reserved", "For queue", "Hard", "Free"
         quota = [(each.subject, *each.numbers) for each in found.tenant.rows]
@@ -85,7 +87,7 @@ def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
     yield "class", str(has)
     if found.judged:
         yield from _common(found)
-        yield "a new one", f"{_new_one(found, has)}{f'; it {found.held}' if found.held else ''}"
+        yield "a new one", f"{_new_one(found, has)}{f'; it {found.waits_for}' if found.waits_for else ''}"
 
 
 def _new_one(found: Explained, has: ClassShown) -> str:
@@ -141,7 +143,7 @@ def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
     if found.gang:
         yield (
             "booked whole",
-            f"{found.gang.workload}: {found.gang.booked}; its pods hold {found.gang.held}",
+            f"{found.gang.workload}: {found.gang.booked}; its pods hold {found.gang.used}",
         )
 
 

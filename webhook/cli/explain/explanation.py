@@ -1,6 +1,6 @@
-"""Puts an explanation together: the webhook's own code asked about the object as if it were created now.
+"""Makes an explanation: the webhook's own code judges the object as if it were created now.
 
-A pod that comes in the place of another finds the room that this one leaves.
+A pod that replaces another one finds the room of that one.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.admission.facts import charged_facts, facts_of, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
-from webhook.cli.cluster.workloads import anew
+from webhook.cli.cluster.workloads import as_new
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import Judge, judge_of
@@ -46,7 +46,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod as it would be created: the one that was asked about, or one of a workload's template."""
+    """A pod as it would be created: the given one, or one of a workload's template."""
 
     finding: Finding
     pod: Pod
@@ -55,16 +55,16 @@ class NewPod:
 
     @property
     def weight(self) -> Decimal:
-        """The GPUs of all pods like it."""
+        """Return the GPUs of all pods like it."""
         charge = self.decision.charge if self.decision else None
         return charge.gpus * self.finding.count if charge else Decimal(0)
 
 
 async def explained(asked: AskedCluster, tree: Tree) -> Explained:
-    """The explanation of a pod or of a workload of the cluster. Raises ApiError."""
+    """Return the explanation of a pod or of a workload of the cluster. Raises ApiError."""
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
-    new = Document("the cluster", anew(tree)) if is_pod else document
+    new = Document("the cluster", as_new(tree)) if is_pod else document
     finding = await asked.judge.finding(new)
     if not (is_pod or finding.parts):
         finding = replace(finding, pods=await asked.judge.idle_pods(document))
@@ -91,12 +91,12 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
-            finding = told_of_next(finding, await (await judge_without(asked, replaced)).finding(new))
+            finding = next_finding(finding, await (await judge_without(asked, replaced)).finding(new))
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
 
-OF_A_NEW_ONE = "what a new one would get, and whether it would be let in,"
+OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted,"
 
 
 async def _judged(
@@ -109,7 +109,7 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
-    # The webhook warns of a workload's pods as that is applied; whoever asks about one of them reads it too.
+    # The webhook warns of a workload's pods when it is applied; a question about one of them shows the warnings too.
     of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
         "judged": True,
@@ -119,7 +119,7 @@ async def _judged(
         "tiers": (assignment.tier,) if assignment and assignment.tier else (),
         "assignment": assignment,
         "message": refusal,
-        "told": tuple(dict.fromkeys((*filter(has_shown_id, finding.told), *of_eviction))),
+        "shown_warnings": tuple(dict.fromkeys((*filter(has_shown_id, finding.shown_warnings), *of_eviction))),
     }
     pod = view(document.tree, Pod) if there.class_now else None
     return replace(
@@ -130,7 +130,7 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
-        held="" if refusal or there.gang else _held(asked, decided, asked.cluster.known.tenant(home)),
+        waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(
             tier_changes(document, assignment, decided, asked.ledger, is_booked=there.gang is not None)
             if assignment and decided
@@ -146,7 +146,7 @@ def _main(parts: list[NewPod]) -> NewPod | None:
 
 
 def has_all_pods(document: Document, exist: int, due: int) -> bool:
-    """Tell whether a workload has all the pods that are `due`, so that its next one replaces one that is there."""
+    """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
     status = document.tree.get("status") or {}
     if document.group == "apps" and "replicas" in status:
         exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
@@ -172,8 +172,8 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
 
 
-def _held(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
-    """Return what a new pod would wait for now; "" where its quota does not hold, or has room and nobody waits."""
+def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
+    """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room and an empty queue."""
     charge = decided.charge if decided else None
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
@@ -198,10 +198,10 @@ def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangS
     return booked_gang(asked.quotas[facts.tenant.name].account, document.namespace, uids)
 
 
-def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
-    """The finding that tells of the pod that comes for another one, which is there `now`.
+def next_finding(now: Finding, in_its_place: Finding) -> Finding:
+    """Return the finding about the pod that replaces another one, which exists `now`.
 
-    Where it has no room even in that one's place, it is told what its tenant uses now, as the table of the rows says.
+    If it has no room even in that one's place, its refusal shows the present usage, as the table of the rows does.
     """
     first = next(_refused(in_its_place), None)
     return now if first and first.over_quota else in_its_place
@@ -209,12 +209,12 @@ def told_of_next(now: Finding, in_its_place: Finding) -> Finding:
 
 def refusal_of(finding: Finding, *, booked: bool) -> str:
     """Return the refusal of its next pod now. A gang that is booked needs no room for its pods."""
-    told = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
-    return next(told, "")
+    texts = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
+    return next(texts, "")
 
 
 def _refused(finding: Finding) -> Iterator[Verdict]:
-    """The refusals of its next pods; a workload that is stored needs no room for all of them at once."""
+    """Yield the refusals of its next pods; a stored workload needs no room for all of them at once."""
     at_once = finding.parts and finding.verdict.over_quota
     verdicts = (each.verdict for each in (finding.parts if at_once else (finding, *finding.parts)))
     return (each for each in verdicts if each.refusal)
@@ -254,7 +254,7 @@ def tier_changes(
 
 
 def kubectl_name(kind: GroupKind, name: str) -> str:
-    """Write a name such as job/train, pytorchjob.kubeflow.org/train."""
+    """Return a name such as job/train, pytorchjob.kubeflow.org/train."""
     word = kind.kind.lower()
     return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
 
@@ -271,7 +271,7 @@ def _default_of(assignment: Assignment, default_tier: str) -> str:
 
 
 def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
-    """The hook that it would get, and whether the pod has it that is `there`."""
+    """Return the hook that it would get, and whether the existing pod `there` has it."""
     hook = part.decision.hook if part.decision else None
     if hook is None or hook.plan is None:
         return HookShown(why_not=sentence(hook.why_not) if hook and hook.why_not else "", template=part.finding.path)
@@ -312,7 +312,7 @@ def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:
 
 
 def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
-    """The gang of one of these uids that holds a charge as a whole; None where none does."""
+    """Return the gang of one of these uids that is charged as a whole; None if none is."""
     gang = next((each for (home, uid), each in account.gangs.items() if home == namespace and uid in uids), None)
     if gang is None:
         return None
@@ -320,8 +320,8 @@ def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> Gang
     booked = max(seen or (each.wants for each in gang), key=_gpus)
     as_text = (f"{written(each.gpus)} GPUs{f' as {each.tier}' if each.tier else ''}" for each in booked)
     used = [each for each in account.entries if each.state == "Used" and not each.is_gang and each.gang == gang[0].gang]
-    held = sum((_gpus(each.wants) for each in used), Decimal(0))
-    return GangShown(f"{gang[0].kind}/{gang[0].name}", ", ".join(as_text) or "0", as_number(held))
+    in_use = sum((_gpus(each.wants) for each in used), Decimal(0))
+    return GangShown(f"{gang[0].kind}/{gang[0].name}", ", ".join(as_text) or "0", as_number(in_use))
 
 
 def _gpus(drawn: tuple[Charge, ...]) -> Decimal:
@@ -334,12 +334,12 @@ def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
 
 
 def evicted_first(pods: Iterable[Tree]) -> Tree | None:
-    """Return the pod whose GPUs are free first, because it ranks lowest; None where none runs."""
+    """Return the pod whose GPUs are free first, because it ranks lowest; None if none runs."""
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
 async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
-    """Return a judge of the cluster as it is now, except that this pod, which counts by itself, uses nothing."""
+    """Return a judge of the cluster as it is now, without the usage of this singly charged pod."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
@@ -350,13 +350,13 @@ async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
     if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
         return asked.judge
     ledger = MemoryLedger()
-    held = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
-    ledger.store.set(tenant, held)
+    without_it = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
+    ledger.store.set(tenant, without_it)
     return judge_of(asked.cluster, ledger, asked.policy)
 
 
 async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
-    """Return a pod's charge on the flavor of its node: without a node it counts on each flavor that it may land on."""
+    """Return a pod's charge on the flavor of its node, because without a node it counts on each possible flavor."""
     if not (asked.policy.flavors and pod.spec.node_name):
         return charge
     lost = "on which flavor its pods run"
@@ -367,7 +367,7 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
 
 
 def account_without(account: Account, uid: str, charge: Charge) -> Account:
-    """Return the account without a pod, which is listed by itself or among the sum of its tier's pods.
+    """Return the account without a pod, which is listed by itself or in the sum of its tier's pods.
 
     GPUs that the pod shares stay with the other pods.
     """

@@ -1,1 +1,1 @@
-"""Manifests that a person names, and what the webhook would say of them."""
+"""Manifests that a user names, and the webhook's answers about them."""

@@ -1,12 +1,12 @@
-"""Finds what the API server refuses of a manifest whatever the webhook says: the mistakes that people make with GPUs.
+"""Finds refusals of the API server itself: the mistakes that people make with GPUs.
 
-1. A kind stands under an apiVersion that does not have it.
-2. A workload's pods restart otherwise than its kind takes, or its selector does not select them.
-3. A container asks for GPUs in requests alone, by a short name, or by a claim that the pod does not declare.
-4. The pods bear a priority or a preemptionPolicy, and no PriorityClass that has it.
+1. A kind under an apiVersion that does not have it.
+2. A workload's pods with a restartPolicy that its kind does not accept, or a selector that does not select them.
+3. A container that asks for GPUs in requests alone, by a short name, or by a claim that the pod does not declare.
+4. Pods with a priority or a preemptionPolicy, but without a PriorityClass that has it.
 
-A patch that names no image says only what it changes: what it lacks may stand in what it is laid over.
-Source: validation.go of pkg/apis/core, apps and batch, and the admission plugin Priority, in Kubernetes 1.37.
+A patch without an image contains only changes: its missing fields may be in the object that it patches. Source:
+validation.go of pkg/apis/core, apps and batch, and the admission plugin Priority, in Kubernetes 1.37.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from webhook.policy.workloads.templates import pod_templates
 
 _ROWS: Sequence[Mapping[str, Sequence[str]]] = data_file(__name__, "kinds.yaml")["served"]
 SERVED = {kind: row["versions"] for row in _ROWS for kind in row["kinds"]}
-"""Kubernetes' own kinds that lie beside GPU workloads, with the apiVersions that serve them, the best first."""
+"""Kubernetes' own kinds near GPU workloads, with the apiVersions that serve them, the best first."""
 
 _RUNS_AND_ENDS = frozenset({GroupKind("batch", "Job"), GroupKind("batch", "CronJob")})
 _STAYS = frozenset(
@@ -41,7 +41,7 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 def with_served_version(document: Document, kinds: KindTable) -> Document:
-    """The document with an apiVersion that has its kind, so that the rest can be reviewed; it remembers its own."""
+    """Return the document with an apiVersion that has its kind, so that the rest can be reviewed; it stores its own."""
     served = _served(document, kinds)
     if not served or str(document.tree["apiVersion"]) in served:
         return document
@@ -50,10 +50,10 @@ def with_served_version(document: Document, kinds: KindTable) -> Document:
 
 
 def _served(document: Document, kinds: KindTable) -> Sequence[str]:
-    """The apiVersions that have its kind; none where that can't be told.
+    """Return the apiVersions that have its kind; none if unknown.
 
-    A group without a dot is Kubernetes' own, and may not be anybody else's. In it a JobSet is an operator's in the
-    wrong place, if only one operator has a kind of that name.
+    A group without a dot is Kubernetes' own. A JobSet in it is an operator's kind in the wrong place, if only one
+    operator has a kind of that name.
     """
     served = SERVED.get(document.kind, ())
     if served:
@@ -64,7 +64,7 @@ def _served(document: Document, kinds: KindTable) -> Sequence[str]:
 
 
 def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refusal]:
-    """Return the refusals of one object; its pods are looked at only where each of their containers has an image."""
+    """Yield the refusals of one object; its pods are checked only if each of their containers has an image."""
     if document.written_version:
         own = SERVED.get(document.kind)
         yield Refusal(
@@ -80,7 +80,7 @@ def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refu
         made = [each for each in pod_templates(document.tree, row) if each.form in ("template", "spec")]
         pods = [(each, view(each.pod, Pod)) for each in made]
     except Refused:
-        return  # the webhook says what is wrong with it
+        return  # the webhook reports the mistake
     every = [container for _, pod in pods for _, container in pod.spec.every_container()]
     if not every or not all(container.image for container in every):
         return
@@ -104,7 +104,7 @@ def _restarts(document: Manifest, pod: Pod) -> Iterator[Refusal]:
 
 
 def _priority(pod: Pod) -> Iterator[Refusal]:
-    """Yield what differs from the defaults: the plugin runs before every webhook, so gpu-tiers can't name a class."""
+    """Yield differences from the defaults: the plugin runs before every webhook, so no webhook can set a class."""
     spec = pod.spec
     if spec.priority_class_name:
         return
@@ -116,7 +116,7 @@ def _priority(pod: Pod) -> Iterator[Refusal]:
 
 
 def _selector(document: Manifest, pod: Pod) -> Iterator[Refusal]:
-    if document.group_kind not in _STAYS or not document.group:  # a ReplicationController's is made of its labels
+    if document.group_kind not in _STAYS or not document.group:  # a ReplicationController's is derived from its labels
         return
     selector = mapped(at(document.tree, "spec.selector"))
     wanted = mapped(selector.get("matchLabels"))
@@ -160,7 +160,7 @@ def _resources(place: str, container: Container) -> Iterator[Refusal]:
 
 
 def _number(value: object) -> Decimal | str:
-    """Return the quantity, or the text where it is none, such as a workflow's parameter."""
+    """Return the quantity, or the text if it is none, such as a workflow's parameter."""
     try:
         return quantity(value, "")
     except Refused:

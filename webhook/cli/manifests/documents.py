@@ -1,4 +1,4 @@
-"""Reads the manifests that a person names on the command line, and says what lies beside them and is no object."""
+"""Reads the manifests that a user names on the command line, and reports other files next to them."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ BY_NAME: Mapping[str, str] = {
     "kustomization.yaml": KUSTOMIZATION,
     "kustomization.yml": KUSTOMIZATION,
 }
-"""Files that are called the same in every repository."""
+"""Files with the same name in every repository."""
 
 _GZIP = b"\x1f\x8b"
 _KUSTOMIZE = "kustomize.config.k8s.io/"
@@ -32,7 +32,7 @@ _OBJECT = tuple(re.compile(rf"""\b{field}["']?\s*:""") for field in ("apiVersion
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A file, or a document at a line of it, that is not reviewed, and why. `broken`: it was to be an object."""
+    """A file, or a document at a line of it, that is not reviewed, and why. `broken`: it was meant to be an object."""
 
     file: str
     reason: str
@@ -52,7 +52,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def seems_object(text: str) -> bool:
-    """Whether a text that can't be read was to be an object: its mistake is not passed over."""
+    """Tell whether an unreadable text was meant to be an object, so that its mistake is reported."""
     return "{{" not in text and all(each.search(text) for each in _OBJECT)
 
 
@@ -65,7 +65,7 @@ def why_no_yaml(file: str, text: str, problem: str) -> str:
 
 
 def why_no_object(file: str, tree: Any) -> str:
-    """Why a document is no object of a cluster; "" where it is one."""
+    """Return why a document is no object of a cluster; "" if it is one."""
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
         name = PurePath(file).name
         if name in BY_NAME:
@@ -81,22 +81,22 @@ def why_no_object(file: str, tree: Any) -> str:
 
 
 def is_mistake(tree: Any) -> bool:
-    """Whether a document was to be an object and lacks its metadata; a program's configuration has no spec."""
+    """Tell whether a document was meant to be an object, without metadata; a program's configuration has no spec."""
     if not isinstance(tree, dict) or isinstance(tree.get("metadata"), dict):
         return False
     return isinstance(tree.get("kind"), str) and "apiVersion" in tree and isinstance(tree.get("spec"), dict)
 
 
 CONFIGURATION = "config.gpu-tiers.dev/"
-"""The API group of the policy file: a file, and no kind that the API server knows."""
+"""The API group of the policy file, which is no kind of the API server."""
 STDIN = "standard input"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-"""Of the files of a folder that are read."""
+"""The suffixes of files in a folder that are read."""
 
 MOST_VALUES = 1_000_000
-"""In one document; an object of the 3 MiB that an API server takes has fewer."""
+"""Values in one document; an object of the 3 MiB that an API server accepts has fewer."""
 MOST_NAMED = 5
-"""Of what a folder without objects holds instead."""
+"""Other files that are listed for a folder without objects."""
 
 
 class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sentence
@@ -104,10 +104,10 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 
 
 class Document(Manifest, frozen=True):
-    """A manifest of the command line, which begins at a line of a file; 0 where it has none.
+    """A manifest of the command line, which begins at a line of a file; 0 without one.
 
-    `placeholders` stood for numbers, which are filled in in its tree. `twice` are keys that were written twice.
-    `written_version` is its apiVersion where the API server has no such kind, and its tree has the right one.
+    `placeholders` are the texts in place of numbers, which its tree has filled in. `twice` are duplicate keys.
+    `written_version` is its apiVersion if the API server has no such kind; its tree has the right one.
     """
 
     placeholders: tuple[str, ...] = ()
@@ -127,11 +127,10 @@ class Document(Manifest, frozen=True):
 
 
 def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken: bool = False) -> Iterator[Document]:
-    """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
+    """Yield the objects of a file, of the YAML and JSON files below a folder, or of standard input ("-").
 
-    What else lies in a folder is added to `left_out`, a broken object too if the rest is to be read `past_broken` ones;
-    a file that is named has to hold objects. Raises BadInput, also where there is no object at all: a mistyped folder
-    must not pass for a good one.
+    Other documents of a folder are added to `left_out`, broken objects too if `past_broken`. A named file has to
+    contain objects. Raises BadInput, also without any object, because a mistyped folder must not pass for a good one.
     """
     folder = Path(where).is_dir()
     reader = _Reader(strict=not folder, past_broken=folder and past_broken)
@@ -150,7 +149,7 @@ def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken:
 
 
 def documents_in(file: str, text: str) -> list[Document]:
-    """All objects of a text that is said to hold nothing else. Raises BadInput, also where there is none."""
+    """Return all objects of a text that should have nothing else. Raises BadInput, also without any."""
     found = list(_Reader(strict=True).parsed(file, text))
     if not found:
         raise BadInput(f"{file}: holds no Kubernetes object")
@@ -173,7 +172,7 @@ def _files(where: str) -> list[str]:
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out.
+    """Reads files. If it is `strict`, all documents have to be objects; otherwise others are left out.
 
     It reads `past_broken` objects, or stops at the first.
     """
@@ -207,7 +206,7 @@ class _Reader(msgspec.Struct, frozen=True):
             return
         for tree, node in found:
             version = tree.get("apiVersion") if isinstance(tree, dict) else None
-            # gpu-tiers' own configuration lies beside manifests and is no object of a cluster
+            # gpu-tiers' own configuration is next to manifests, but is no object of a cluster.
             if tree is None or (isinstance(version, str) and version.startswith(CONFIGURATION)):
                 continue
             if _has_too_many_values(tree):
@@ -236,7 +235,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _items(tree: Any) -> list[Any] | None:
-    """The objects of a list, as kubectl (List) or the API server (PodList) writes it; None where it is no list."""
+    """Return the objects of a list, as kubectl (List) or the API server (PodList) writes it; None if it is no list."""
     if not isinstance(tree, dict) or not str(tree.get("kind")).endswith("List"):
         return None
     items, of_kind = tree.get("items"), str(tree["kind"]).removesuffix("List")
@@ -248,7 +247,7 @@ def _items(tree: Any) -> list[Any] | None:
 
 
 def _has_too_many_values(tree: object) -> bool:
-    """Whether the aliases of a document unfold to more than any cluster would take."""
+    """Tell whether the aliases of a document expand to more than any cluster would accept."""
     open_, met = [tree], 0
     while open_:
         each = open_.pop()
@@ -263,13 +262,13 @@ _PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|_{0
 _DEFAULT = re.compile(r":-(\d{1,9})\}$")
 _QUANTITIES = frozenset({"limits", "requests"})
 _NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|nodes|hosts|size|port|seconds)")
-"""Fields that hold a whole number wherever they stand."""
+"""The fields that are always a whole number."""
 
 
 def filled(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
-    """The object with numbers for what envsubst or a person is to fill in, `nvidia.com/gpu: $GPU_PER_NODE`.
+    """Return the object with numbers in place of variables, such as `nvidia.com/gpu: $GPU_PER_NODE`.
 
-    Each is taken as its default, else as 1. With it comes what stood there.
+    A variable gets its default, or 1. The variables are returned too.
     """
     met: dict[str, None] = {}
     made = _filled(tree, met)

@@ -1,4 +1,4 @@
-"""What the webhook says of one object and of all that comes of it, as a value."""
+"""The webhook's verdict on one object and on everything that it creates, as a value."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,13 +25,13 @@ ELSEWHERE = (
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """All that is said of one object. `after` is the object with its patch.
+    """The whole verdict on one object. `after` is the object with its patch.
 
-    `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
-    not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
-    it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
-    `uncounted` are resources that are called GPUs but are not in the policy. `invalid` is what the API server refuses
-    of it, whatever the webhook says. `notes` are what else is to know.
+    `pods` are the findings for the pods that a workload would make, one for each of its templates. If the kind is not
+    `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. If it is
+    known but lacks a template, `elsewhere` are the places of other templates that ask for GPUs. `uncounted` are
+    resources with GPU-like names that are not in the policy. `invalid` are the API server's own refusals. `notes` are
+    further remarks.
     """
 
     document: Document
@@ -61,36 +61,36 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def tiered(self) -> bool:
-        """Whether the object or anything that would come of it gets a tier."""
+        """Tell whether the object or anything that it creates gets a tier."""
         return self.verdict.assignment is not None or any(part.tiered for part in self.parts)
 
     @property
     def allowed(self) -> bool:
-        """Whether the object and all that would come of it would be let in."""
+        """Tell whether the object and everything that it creates would be admitted."""
         return not self.invalid and self.verdict.refusal is None and all(part.allowed for part in self.parts)
 
     @property
     def evidence(self) -> Evidence | None:
-        """What tells the workload type, also where the tier was refused."""
+        """Return the evidence for the workload type, also if the tier was refused."""
         own = (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
         return own if self.known else next((part.evidence for part in self.parts if part.evidence), own)
 
     @property
     def message(self) -> str | None:
-        """The first refusal: the object's own, else that of what comes of it."""
+        """Return the first refusal: the object's own, or that of an object that it creates."""
         own = self.verdict.refusal or next(iter(self.invalid), None)
         return sentence(own) if own else next((part.message for part in self.parts if part.message), None)
 
     @property
     def refusal_kind(self) -> str:
-        """What kind of refusal that first one is, in a word for programs."""
+        """Return the sort of that first refusal, in a word for programs."""
         verdicts = [self.verdict, *(part.verdict for part in self.parts)]
         first = next((each for each in verdicts if each.refusal), self.verdict)
         return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
 
     @property
     def asks_nothing(self) -> str:
-        """Why it asks for nothing that gpu-tiers gives, where it is left alone."""
+        """Return why it asks for nothing that gpu-tiers gives, if it is left alone."""
         if self.elsewhere:
             return ELSEWHERE.format(kind=self.document.kind, places=", ".join(self.elsewhere))
         if self.uncounted:
@@ -106,25 +106,25 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Every warning once, those of what comes of it included."""
+        """Return every warning once, including those of the objects that it creates."""
         return tuple(self._warnings)
 
     @property
-    def told(self) -> tuple[AdmissionWarning, ...]:
+    def shown_warnings(self) -> tuple[AdmissionWarning, ...]:
         return tuple(self._warnings.values())
 
     @property
     def _warnings(self) -> dict[str, AdmissionWarning]:
         own = (*self.document.warnings, *self.verdict.warnings)
-        every = (*own, *(warning for part in self.parts for warning in part.told))
+        every = (*own, *(warning for part in self.parts for warning in part.shown_warnings))
         return {sentence(each): each for each in every}
 
 
 def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
-    """What a finding comes to, without the object itself."""
+    """Return the verdict of a finding, without the object itself."""
     every, document = list(every_part(finding)), finding.document
     found = [each.verdict.assignment for each in every if each.verdict.assignment]
-    # a workload's own, but that of its pods where they were demoted; of an unknown kind those of its parts
+    # The workload's own, or its pods' if they were demoted; for an unknown kind its parts'.
     assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
     return ObjectVerdict(
         kind=document.kind,
@@ -139,7 +139,7 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
         hooks=tuple(dict.fromkeys(hook for each in every if (hook := each.hook))),
         message=finding.message or "",
         reason=next((each.verdict.refusal.reason for each in every if each.verdict.refusal), Reason.INVALID),
-        told=finding.told,
+        shown_warnings=finding.shown_warnings,
         adoption=adoption,
     )
 
@@ -160,5 +160,5 @@ def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
 
 
 def is_fact(document: Document) -> bool:
-    """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
     return FACTS.get(document.kind) == document.group

@@ -1,6 +1,6 @@
-"""What a review is of: the files, folders, kustomizations and charts that a person names, together.
+"""The input of a review: the files, folders, kustomizations and charts that a user names, together.
 
-kubectl renders a kustomization, and helm a chart, where they are at hand.
+kubectl renders a kustomization, and helm a chart, if they are installed.
 """
 
 import re
@@ -35,9 +35,9 @@ TenantsOption = Annotated[
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`.
+    """The named files. `namespace` is for objects that name none; files without an object are added to `left_out`.
 
-    Of a folder the rest is read `past_broken` objects.
+    A folder is read `past_broken` objects.
     """
 
     names: Sequence[str]
@@ -49,7 +49,7 @@ class Inputs(msgspec.Struct, frozen=True):
     past_broken: bool = False
 
     def read(self) -> list[Document]:
-        """All objects. Raises BadInput."""
+        """Return all objects. Raises BadInput."""
         if not (self.names or self.kustomizations or self.charts):
             raise BadInput(NOTHING)
         if self.values and not self.charts:
@@ -64,14 +64,14 @@ class Inputs(msgspec.Struct, frozen=True):
         return found
 
     def _placed(self, document: Document) -> Document:
-        """In the namespace that was named. Raises BadInput for one that names another, as kubectl refuses it."""
+        """Return the object in the given namespace. Raises BadInput if it names another, as kubectl refuses it."""
         own = document.metadata.get("namespace")
         if not self.namespace or own == self.namespace or document.kind in OF_NO_NAMESPACE:
             return document
         if own:
             raise BadInput(
                 f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
-                f'"{self.namespace}"; leave out the one or the other'
+                f'"{self.namespace}"; leave out one of them'
             )
         metadata = {**document.metadata, "namespace": self.namespace}
         return replace(document, tree={**document.tree, "metadata": metadata})
@@ -80,16 +80,16 @@ class Inputs(msgspec.Struct, frozen=True):
 SECONDS = 120
 """A kustomization may fetch its bases, and a chart its schema."""
 LAST_LINES = 5
-"""Of what a program says when it fails."""
+"""The last lines of a failed program's output that are shown."""
 
 RELEASE = "release-name"
-"""Helm's own name of a release that has none."""
+"""Helm's own name for a release without one."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 _SOURCE = re.compile(r"# Source: (\S.*)")
 
 
 def kustomized(folder: Path) -> Iterator[Document]:
-    """What `kubectl kustomize` makes of a folder. Raises BadInput."""
+    """Yield the output of `kubectl kustomize` for a folder. Raises BadInput."""
     text = _run("--kustomize", folder, ["kubectl", "kustomize", str(folder)])
     names = ("kustomization.yaml", "kustomization.yml", "Kustomization")
     file = next((each for each in (folder / name for name in names) if each.is_file()), folder)
@@ -98,7 +98,7 @@ def kustomized(folder: Path) -> Iterator[Document]:
 
 
 def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Iterator[Document]:
-    """What `helm template` makes of a chart's folder or archive; each object is said to come from its template.
+    """Yield the output of `helm template` for a chart's folder or archive; the source of each object is its template.
 
     Raises BadInput.
     """
@@ -108,7 +108,7 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
     text = _run("--helm", chart, command)
     lines = text.splitlines()
     for document in documents_in(f"helm template {chart}", text):
-        # The comment that helm writes above what comes of a template: `# Source: CHART/templates/job.yaml`.
+        # Helm's comment above the output of a template: `# Source: CHART/templates/job.yaml`.
         source = next(filter(None, map(_SOURCE.match, reversed(lines[: document.line]))), None)
         own = chart / Path(source[1]).relative_to(Path(source[1]).parts[0]) if source else chart
         # a chart within an archive has no file
@@ -116,7 +116,7 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
 
 
 def _from(document: Document, file: str) -> Document:
-    """In the rendered text it has a line that nobody can look at."""
+    """Return the document without a line, because nobody can look at the rendered text."""
     return replace(document, source=file, file=file, line=0)
 
 

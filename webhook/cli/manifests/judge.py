@@ -1,7 +1,7 @@
-"""What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks.
+"""The webhook's verdict on a manifest, without an API server: the same code, asked twice as an API server asks.
 
-`judge_of` is for any cluster. Without one, files are all that the webhook knows (`cluster_of`), and each object is
-created by itself.
+`judge_of` is for any cluster. Without one, the webhook knows files alone (`cluster_of`), and each object is created by
+itself.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ Ask = Callable[[str, Request], Awaitable[Verdict]]
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """Judges manifests by the webhooks that `ask` asks. `dry_run` books nothing: each object is judged by itself."""
+    """Judges manifests by the webhooks behind `ask`. `dry_run` books nothing: each object is judged by itself."""
 
     ask: Ask
     cluster: Cluster
@@ -60,7 +60,7 @@ class Judge(msgspec.Struct, frozen=True):
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
-        """The finding for one object; one that is neither pod, group nor workload is left alone, but not its parts."""
+        """Return the finding for one object. If it is neither pod, group nor workload, only its parts are judged."""
         kind = document.group_kind
         if kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             return await self._patched(document)
@@ -69,13 +69,13 @@ class Judge(msgspec.Struct, frozen=True):
             return await self._of_unknown(document)
         patch, after, verdict = await self._asked(document)
         found = Finding(document, verdict, after, patch)
-        # Its claims may be unread: then the workload is let in, and its pods are not.
+        # If its claims are unread, the workload is admitted, but its pods are not.
         if verdict.ours or any(each.id == "claim-unread" for each in verdict.warnings):
             found = replace(found, pods=await self._pods(replace(document, tree=after), row))
         if not verdict.ours:
             uncounted = self._uncounted(*(each.pod for each in pod_templates(document.tree, row)))
             found = replace(found, elsewhere=gpus_elsewhere(document, self.policy), uncounted=uncounted)
-            # Its claims were all read, and bring no GPU that counts.
+            # Its claims were all read, and have no GPU that counts.
             if all(each.id == "gpu-not-counted" for each in verdict.warnings) and any(
                 member.template.spec.resource_claims for member in workload(document.tree, row).members
             ):
@@ -93,7 +93,7 @@ class Judge(msgspec.Struct, frozen=True):
         return Finding(document, Verdict(), document.tree, pods=tuple(pods), known=False, inside=tuple(inside))
 
     async def idle_pods(self, document: Document) -> tuple[Finding, ...]:
-        """The findings for the pods of a workload that asks for none now, one for each of its templates."""
+        """Return the findings for the pods of a workload that asks for none now, one for each of its templates."""
         row = self.policy.kinds.by_kind.get(document.group_kind)
         return await self._pods(document, row, idle=True) if row else ()
 
@@ -102,18 +102,18 @@ class Judge(msgspec.Struct, frozen=True):
             whole, _ = await self.cluster.lookups.completed(document.namespace, document.tree, row)
             made = pods_of(replace(document, tree=whole), row, idle=idle)
         except Refused:
-            return ()  # the workload's own verdict says so already
+            return ()  # the workload's own verdict has it already
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])
 
     async def _patched(self, document: Document, path: str = "", count: int = 1) -> Finding:
-        """Mutated, the patch applied, and validated: the way of a pod through the API server.
+        """Return the finding after mutation, patch and validation: the way of a pod through the API server.
 
-        So does each of so many like pods, as one may be demoted that the first is not. Told is the first refusal, else
-        the last verdict.
+        Each of `count` like pods takes it, because a later pod may be demoted. The result is the first refusal, or the
+        last verdict.
         """
         if document.group_kind == POD:
             with suppress(Unreadable):  # the verdict says so
-                # the node selector of its namespace is written before any webhook is asked
+                # The node selector of its namespace is written before any webhook is asked.
                 selector = (await self.cluster.known.namespace(document.namespace)).selector
                 document = replace(document, tree=with_selector(document.tree, selector))
         for number in range(1 if self.dry_run else count):
@@ -132,29 +132,29 @@ class Judge(msgspec.Struct, frozen=True):
         )
 
     async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
-        """The way of an object through both webhooks: its patch, what it becomes, and the verdict on that.
+        """Return the patch of an object by both webhooks, the patched object, and the verdict on it.
 
-        What stands at a `place` has a uid of that, as each of several like pods.
+        An object at a `place` has a uid of that place, as each of several like pods.
         """
         mutated = await self.ask("mutate", request_for(document, document.tree, dry_run=self.dry_run))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
-        # the uid that an API server gives it before it is validated
+        # the uid that an API server assigns before validation
         born = {**after, "metadata": {**after["metadata"], "uid": f"{document.uid}/{place}"}} if place else after
         validated = await self.ask("validate", request_for(document, born, dry_run=self.dry_run))
-        told = tuple(dict.fromkeys((*mutated.warnings, *validated.warnings)))
-        return mutated.patch, after, replace(validated, warnings=told)
+        shown_once = tuple(dict.fromkeys((*mutated.warnings, *validated.warnings)))
+        return mutated.patch, after, replace(validated, warnings=shown_once)
 
     def _uncounted(self, *pods: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
-        """The evidence that the verdict doesn't bring itself, as where it refuses."""
-        told = verdict.assignment is not None and verdict.assignment.evidence is not None
-        return None if told else classify_manifest(document, self.policy)
+        """Return the evidence that the verdict lacks, as in a refusal."""
+        is_classified = verdict.assignment is not None and verdict.assignment.evidence is not None
+        return None if is_classified else classify_manifest(document, self.policy)
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
-    """The CREATE that an API server would ask about. Raises BadInput where JSON can't carry the object."""
+    """Return the CREATE request of an API server. Raises BadInput if the object is no valid JSON."""
     try:
         raw = msgspec.Raw(msgspec.json.encode(tree))
     except (TypeError, RecursionError) as error:
@@ -183,16 +183,16 @@ NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--t
 
 
 def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Judge:
-    """Return a judge in that cluster, where nobody has booked anything; with a ledger it books what it judges."""
+    """Return a judge in that cluster with no bookings; with a ledger it books what it judges."""
     policy = replace(policy, classes={**policy.classes, **cluster.known.device_classes})
     return judge_of(cluster, ledger or MemoryLedger(), policy, dry_run=ledger is None)
 
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
-    """The cluster that these objects are. Raises BadInput naming those that are broken."""
+    """Return the cluster of these objects. Raises BadInput naming the broken ones."""
     objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
     quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
-    # what its schema refuses, an API server would not have
+    # an API server would refuse these by their schema
     problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
     if problems:
         raise BadInput("\n".join(problems))
@@ -208,7 +208,7 @@ def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster
 
 
 def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
-    """Judge every object in that cluster."""
+    """Return a function that judges every object in that cluster."""
     return lambda _: cluster
 
 
@@ -217,16 +217,16 @@ def titled(document: Manifest) -> str:
 
 
 async def judged_alone(
-    document: Document, cluster: ReadOnceCluster, policy: TierPolicy, held: Mapping[str, Holding] | None = None
+    document: Document, cluster: ReadOnceCluster, policy: TierPolicy, holdings: Mapping[str, Holding] | None = None
 ) -> Finding:
-    """The finding for an object as in Enforce. What it books is forgotten, so that the next one has the same room.
+    """Return the finding for an object as in Enforce. Its bookings are discarded, so the next one has the same room.
 
-    `held` are the pods that exist, by uid. Where no row counts them, one pod of each template tells it all.
+    `holdings` are the existing pods, by uid. Without a counting row, one pod of each template is enough.
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is None or not tenant.rows:
         return await judge_at(cluster, policy).finding(document)
-    found, pods, ledger = held or {}, PodView(lambda _: None), MemoryLedger()
+    found, pods, ledger = holdings or {}, PodView(lambda _: None), MemoryLedger()
     pods.observe_all(found)
     theirs = {each.namespace for each in found.values() if cluster.known.tenant_name(each.namespace) == tenant.name}
     ledger.store.set(tenant, rewritten(Account(namespaces=dict.fromkeys(theirs, "open")), pods))
@@ -236,7 +236,7 @@ async def judged_alone(
 async def judged_quickly(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> Finding:
     """Judge an object with one pod of each template, because a whole workload has room or not.
 
-    Only where a tenant's pods are demoted may they differ: then each is judged.
+    Pods may differ only if a tenant's pods are demoted: then each is judged.
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is not None and tenant.demotes:

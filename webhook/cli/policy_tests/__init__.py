@@ -1,7 +1,8 @@
 """`gpu-tiers test`: whether a policy does what its tests expect.
 
-1. `cases_of` makes the cases of a suite ready: the policy, the cluster, the object that is applied, what others hold.
-2. Each is judged and compared. 3. `report` says what differs.
+1. `cases_of` prepares the cases of a suite: the policy, the cluster, the applied object, the usage of others.
+2. Each is judged and compared.
+3. `report` shows the differences.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 
 class SuiteCase(msgspec.Struct, frozen=True):
-    """One case, ready to be judged. `where` is its file and line, `held` a pod for each row in use."""
+    """One case, ready to be judged. `where` is its file and line, `holdings` a pod for each row in use."""
 
     suite: Suite
     fields: CaseSection
@@ -45,7 +46,7 @@ class SuiteCase(msgspec.Struct, frozen=True):
     document: Document
     cluster: ReadOnceCluster
     policy: TierPolicy
-    held: dict[str, Holding]
+    holdings: dict[str, Holding]
 
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
@@ -58,7 +59,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     except ConfigError as error:
         raise _at(f"{suite.at(field)}: {field}", error) from None
 
-    # 2. What the tenants' files hold. It is read once, so that a mistake is reported once.
+    # 2. The tenants' files. They are read once, so that a mistake is reported once.
     world: list[Document] = []
     for number, tenants in enumerate(suite.fields.tenants):
         try:
@@ -72,7 +73,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
 
 
 def _at(where: str, problem: Exception) -> BadInput:
-    """The problem, each of its lines with the place."""
+    """Return the problem, each of its lines with the place."""
     return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
 
 
@@ -84,8 +85,8 @@ def read_documents(path: Path) -> tuple[Document, ...]:
 def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: Sequence[Document]) -> SuiteCase:
     where = suite.at("cases", number)
     try:
-        beside, document = _applied(suite, case, where, policy)
-        cluster = cluster_of(policy, (*world, *beside, document))
+        others, document = _applied(suite, case, where, policy)
+        cluster = cluster_of(policy, (*world, *others, document))
     except BadInput as bad:
         raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
     problems = [
@@ -94,22 +95,22 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
     ]
     if problems:
         raise BadInput("\n".join(problems))
-    held = {
+    holdings = {
         f"in-use-{index}": Holding(
             document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
         )
         for index, row in enumerate(case.used)
     }
-    return SuiteCase(suite, case, where, document, cluster, policy, held)
+    return SuiteCase(suite, case, where, document, cluster, policy, holdings)
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
-    """The other objects of the file, and the object that is judged."""
+    """Return the other objects of the file, and the object that is judged."""
     if isinstance(case.workload, dict):
         found: tuple[Document, ...] = (Document.of(where, case.workload),)
     else:
         found = read_documents(suite.file.parent / case.workload)
-    # The object of that name, else the only workload.
+    # The object of that name, or the only workload.
     ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
     there = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
     if case.object is not None:
@@ -121,14 +122,14 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
         )
         raise BadInput(several if there else none)
     chosen = there[0]
-    beside = tuple(each for each in found if each is not chosen)
+    others = tuple(each for each in found if each is not chosen)
     if case.namespace is None:
-        return beside, chosen
+        return others, chosen
     own = chosen.metadata.get("namespace")
     if own not in (None, "", case.namespace):
         raise BadInput(f"its namespace is {own}, but the case says {case.namespace}; write one of them")
     placed = {**chosen.tree, "metadata": {**chosen.metadata, "namespace": case.namespace}}
-    return beside, replace(chosen, tree=placed)
+    return others, replace(chosen, tree=placed)
 
 
 def _title(document: Document) -> str:
@@ -172,7 +173,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case: it has passed if nothing differs."""
+    """The result of a case: it has passed if nothing differs."""
 
     case: SuiteCase
     verdict: ObjectVerdict
@@ -195,7 +196,7 @@ class Result:
 def run_tests(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them; without any, this folder."),
+        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them. Default: this folder."),
     ] = None,
     *,
     output: Annotated[
@@ -205,13 +206,13 @@ def run_tests(
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
 
-    Use it to ask whether the policy keeps what you promised. `review` shows answers without judging them, and
+    Use it to ask whether the policy does what you expect. `review` shows answers without judging them, and
     `policy diff` shows what a change of the policy changes.
 
     Example: `gpu-tiers test policies/`
 
     A suite is a file whose name ends with gpu-tiers-test.yaml. Folders are searched with all that is below them.
-    Workloads are judged as in Enforce, with all of their pods, without a cluster. Each case starts anew.
+    Workloads are judged as in Enforce, with all of their pods, without a cluster. Cases are independent.
     Exits with 1 if a case fails, and with 2 on bad input; then no case is run.
     """
     try:
@@ -231,7 +232,7 @@ def run_tests(
 async def _results(cases: Sequence[SuiteCase]) -> list[Result]:
     found = []
     for case in cases:
-        verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+        verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.holdings))
         found.append(Result(case, verdict, tuple(_differences(case.fields.expect, verdict))))
     return found
 
@@ -252,10 +253,10 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
             yield Difference(field, wanted, found)
     if expect.message is not None and verdict.message and expect.message not in verdict.message:
         yield Difference("message", expect.message, verdict.message)
-    # each warning is one of those expected, by its id or a part of its text, and none is missing
-    wanted, told = expect.warnings or (), verdict.told
-    as_expected = all(any(_is(each, warning) for warning in told) for each in wanted) and all(
-        any(_is(each, warning) for each in wanted) for warning in told
+    # Each warning is an expected one, by its id or a part of its text, and none is missing.
+    wanted, given = expect.warnings or (), verdict.shown_warnings
+    as_expected = all(any(_is(each, warning) for warning in given) for each in wanted) and all(
+        any(_is(each, warning) for each in wanted) for warning in given
     )
     if expect.warnings is not None and not as_expected:
         yield Difference("warnings", "; ".join(expect.warnings) or NONE, "; ".join(verdict.warnings) or NONE)
@@ -266,7 +267,7 @@ def _is(wanted: str, warning: AdmissionWarning) -> bool:
 
 
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
-    """Return the cases in a table, then each failure with what was expected and what was said, and a summary.
+    """Return the cases in a table, then each failure with the expected and the actual value, and a summary.
 
     The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
     """
@@ -277,10 +278,10 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     ]
     tables = [Table(("Suite", "Case", "Object", "Result"), rows)] if shown else []
     for each in (result for result in shown if not result.passed):
-        told = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
+        differences = [(differs.field, differs.expected, differs.actual) for differs in each.differences]
         why = [("why", "", each.verdict.decided_by)] if each.verdict.decided_by else []
         title = f"{each.case.where}: {each.case.fields.name}"
-        tables.append(Table(("Field", "Expected", "Actual"), [*told, *why], title))
+        tables.append(Table(("Field", "Expected", "Actual"), [*differences, *why], title))
     failed = sum(not each.passed for each in results)
     value = {"passed": len(results) - failed, "failed": failed, "cases": [_record(each) for each in shown]}
     suites_run = number_of(len({each.case.suite.file for each in results}), "suite")
@@ -289,9 +290,9 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
 
 
 def _junit_case(result: Result) -> JUnitCase:
-    told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
+    differing = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
-    text = "\n".join((*told, *why))
+    text = "\n".join((*differing, *why))
     case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
     return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
 

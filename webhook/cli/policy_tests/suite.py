@@ -1,6 +1,6 @@
 """A suite of policy tests (config.gpu-tiers.dev/v1alpha1, TierPolicyTest), field by field, and how it is read.
 
-Suites are found by their file name, and read with the lines of their fields. What they name has to exist.
+Suites are found by their file name, and read with the lines of their fields. The objects that they name have to exist.
 """
 
 import os
@@ -31,7 +31,7 @@ Type = Literal["training", "serving", "batch", "interactive", "unknown"]
 
 
 class UsedSection(Section):
-    """GPUs that other pods of the same tenant hold, with their tier and flavor, as a row of a quota has them.
+    """GPUs that other pods of the same tenant use, with their tier and flavor, as in a row of a quota.
 
     They count on every row that such pods count on: those of gpu-training on the tenant's total too.
     """
@@ -52,7 +52,7 @@ class UsedSection(Section):
 
 
 class ExpectSection(Section):
-    """What is expected of a workload. What is left out is not compared, but the verdict always is."""
+    """The expected result for a workload. Absent fields are not compared, except the verdict."""
 
     verdict: VerdictName | None = None
     tier: Text | None = None
@@ -72,15 +72,15 @@ class ExpectSection(Section):
 
     @property
     def expected_verdict(self) -> VerdictName:
-        """The verdict; where none is written it is Allowed, and Denied where a message is."""
+        """Return the verdict; by default Allowed, and Denied if there is a message."""
         return self.verdict or (VerdictName.DENIED if self.message else VerdictName.ALLOWED)
 
 
 class CaseSection(Section):
-    """One workload as it is applied, and what is expected of it.
+    """One workload as it is applied, and the expected result.
 
-    `object` (Kind/name) tells which object of a file it is, where that holds several workloads. `namespace` is where it
-    is applied if the manifest doesn't say so, as `kubectl apply -n` has it.
+    `object` (Kind/name) is the object of a file with several workloads. `namespace` is where it is applied if the
+    manifest names none, as in `kubectl apply -n`.
     """
 
     name: Text
@@ -142,29 +142,29 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Place = tuple[int | str, ...]
-"""The way to a field from the top of a suite."""
+"""The path to a field from the top of a suite."""
 
 NAME = "gpu-tiers-test"
-"""Ends the names of suites' files, before .yaml or .yml: gpu-tiers-test.yaml, serving.gpu-tiers-test.yaml."""
+"""The suffix of suites' file names, before .yaml or .yml: gpu-tiers-test.yaml, serving.gpu-tiers-test.yaml."""
 
 DEEPEST = 5
 """Steps to the deepest fields of a suite: cases, 0, used, 0, tier."""
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """A suite as it stands in a file. `lines` are those of the fields, by their way from the top."""
+    """A suite as it is in a file. `lines` are those of the fields, by their path from the top."""
 
     file: Path
     fields: SuiteSection
     lines: dict[Place, int]
 
     def at(self, *place: int | str) -> str:
-        """File and line of a field, or of the nearest field around it."""
+        """Return file and line of a field, or of the nearest field around it."""
         return f"{self.file}:{_line(self.lines, place)}"
 
 
 def suites(names: Iterable[str]) -> list[Suite]:
-    """The suites of these files and folders. Raises BadInput with every mistake of every file."""
+    """Return the suites of these files and folders. Raises BadInput with every mistake of every file."""
     return all_of(dict.fromkeys(file for name in names for file in _files(name)), _read)
 
 
@@ -211,15 +211,15 @@ def _read(file: Path) -> Suite:
     except ValidationError as error:
         problems += [(each["loc"], sentence(each) + accepted(each, SuiteSection)) for each in error.errors()]
     if problems:
-        told = sorted((_line(lines, place), problem) for place, problem in problems)
-        raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in told))
+        located = sorted((_line(lines, place), problem) for place, problem in problems)
+        raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in located))
     return Suite(file, fields, lines)
 
 
 def _lines(node: Any, place: Place = ()) -> Iterator[tuple[Place, int]]:
     """Yield the line of each field: a value of a mapping has the line of its key.
 
-    The fields of an object that is applied are left out.
+    The fields of an applied object are left out.
     """
     yield place, node.start_mark.line + 1
     if len(place) == DEEPEST or place[-1:] == ("workload",):
@@ -240,7 +240,7 @@ def _line(lines: dict[Place, int], place: Place) -> int:
 
 
 def _missing_files(folder: Path, tree: dict[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield a sentence on each path that leads nowhere, with the field's place. Paths start at the folder."""
+    """Yield a sentence on each path that does not exist, with the field's place. Paths start at the folder."""
     names: list[tuple[Place, object]] = [(("policy",), tree.get("policy"))]
     names += [(("tenants", number), name) for number, name in enumerate(listed(tree.get("tenants")))]
     cases = enumerate(listed(tree.get("cases")))

@@ -1,4 +1,4 @@
-"""`gpu-tiers review`: what the webhook would say of manifests, offline, for people, for programs and for CI."""
+"""`gpu-tiers review`: the webhook's answers about manifests, offline, for people, for programs and for CI."""
 
 import asyncio
 import sys
@@ -51,7 +51,7 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings, what was left out, and which findings are to be `shown`; `tenants`: whether any were given."""
+    """The findings, left-out documents, and the findings to be `shown`; `tenants`: any were given."""
 
     findings: Sequence[Finding]
     left_out: Sequence[LeftOut] = ()
@@ -70,23 +70,21 @@ class ReviewOptions(msgspec.Struct, frozen=True):
     """The options of a review."""
 
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input.")
+        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input).")
     ] = None
     filename: FilenameOption = None
     kustomize: KustomizeOption = None
     helm: HelmOption = None
     values: ValuesOption = None
-    policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None
+    policy: Annotated[Path | None, typer.Option(help="Policy file or preset. Default: the preset four-tier.")] = None
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces (repeatable).")
     ] = None
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Namespace where a manifest names none; else default."),
+        typer.Option("--namespace", "-n", help="Namespace of manifests that name none. Default: default."),
     ] = None
-    only: Annotated[
-        list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of (repeatable).")
-    ] = None
+    only: Annotated[list[Only] | None, typer.Option(help="Show only refusals or warnings (repeatable).")] = None
     output: Annotated[
         ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
     ] = "text"
@@ -142,7 +140,7 @@ async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
 
 
 def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
-    """The finding, and those for the objects inside, with what the API server refuses."""
+    """Return the finding, and those for the objects inside, with the API server's own refusals."""
     invalid = tuple(refused_by_api_server(finding.document, policy.kinds))
     inside = tuple(_with_invalid(each, policy) for each in finding.inside)
     return msgspec.structs.replace(finding, invalid=invalid, inside=inside)
@@ -151,11 +149,11 @@ def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
 def _notes(
     cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document], world: Sequence[Document]
 ) -> Iterator[str]:
-    """Yield what is odd about the tenants and namespaces that the objects are judged by."""
+    """Yield oddities of the tenants and namespaces by which the objects are judged."""
     every = [*world, *asked]
     yield from (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings)
 
-    # 1. The warnings that whoever applies these TenantQuotas and Namespaces gets; nothing is in use yet.
+    # 1. The warnings at the apply of these TenantQuotas and Namespaces; nothing is in use yet.
     tenants = {each.name: (each, read_tenant(each.tree)) for each in every if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]
@@ -167,7 +165,7 @@ def _notes(
         for warning in namespace_warnings(labels, policy, [tenant for _, tenant in tenants.values()]):
             yield f"{titled(document)}: {sentence(warning)}"
 
-    # 2. Workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing.
+    # 2. Namespaces of workloads that no tenant selects, if there are tenants, because a Namespace may be missing.
     denied = policy.namespaces_without_tenant == "Deny"
     so = "pods with GPUs or a tier are refused there" if denied else "no ceiling and no quota applies there"
     names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
@@ -179,7 +177,7 @@ def _notes(
 
 
 def write_report(report: Report, form: ReviewForm) -> None:
-    """Write it to stdout; what a form has no place for goes to stderr."""
+    """Write it to stdout; notes without a place in the form go to stderr."""
     left_out = [f"{each.what}: {each}" for each in report.left_out]
     match form:
         case "text":
@@ -188,7 +186,7 @@ def write_report(report: Report, form: ReviewForm) -> None:
                 as_text(finding, console)
             end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
             sys.stdout.writelines(f"{line}\n" for line in end)
-            if any(warning.id in WARNINGS for each in report.shown for warning in each.told):
+            if any(warning.id in WARNINGS for each in report.shown for warning in each.shown_warnings):
                 sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
         case "json":
             sys.stdout.writelines(f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
@@ -198,7 +196,7 @@ def write_report(report: Report, form: ReviewForm) -> None:
                 text = yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
                 sys.stdout.write(f"---\n{text}")
         case "junit":
-            # A refusal is a failure, what is left alone skipped.
+            # A refusal is a failure, an object that is left alone is skipped.
             sys.stdout.write(as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE))
         case _:
             sys.stdout.write(as_sarif(report.shown, report.left_out))
@@ -207,7 +205,7 @@ def write_report(report: Report, form: ReviewForm) -> None:
 
 
 def _whole(finding: Finding) -> dict[str, Any]:
-    """The verdict on an object with its place, and what a review alone has: patches, and what comes of the object."""
+    """Return the verdict on an object with its place, and a review's own parts: patches, and the created objects."""
     document = finding.document
     return versioned({"file": document.file, "line": document.line or None, **_record(finding)})
 

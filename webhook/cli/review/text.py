@@ -1,4 +1,4 @@
-"""A review as a person reads it: each finding, and at the end how many there are and which need a look."""
+"""A review as text: each finding, and at the end the counts and the ones that need attention."""
 
 import difflib
 from collections import Counter
@@ -28,10 +28,10 @@ _STYLE = {"+": "green", "-": "red", "note": "yellow", "warning": "yellow", **_RE
 
 
 def as_text(finding: Finding, console: Console) -> None:
-    """Write one finding for a person: tier, why, warnings or the refusal, and what would change."""
+    """Write one finding for a person: tier, why, warnings or the refusal, and the changes."""
     if console.is_terminal:
         console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
-    else:  # rich would take as long for it as the reviews do
+    else:  # rich would take as long for it as the reviews
         console.file.write("\n".join(line.plain for line in _lines(finding)) + "\n\n")
 
 
@@ -39,7 +39,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
     where = "" if finding.path else f" ({finding.document.source})"
     yield Text.assemble(_plain(finding.title, "bold"), _plain(where, "dim"))
     if not finding.known and finding.parts:
-        # The webhook is not asked about the object, but about each part of it.
+        # The webhook is not asked about the object, but about each of its parts.
         yield from _refusals(finding)
         yield _plain(f"  {_unknown(finding)}; this is what its shape tells:")
         for part in finding.parts:
@@ -72,7 +72,7 @@ def left_alone(finding: Finding) -> str:
 
 
 def _unknown(finding: Finding) -> str:
-    """Say why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
+    """Return why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
     return "its kind makes no pods" if own and not finding.parts else UNKNOWN
@@ -111,15 +111,15 @@ def _refusals(finding: Finding) -> Iterator[Text]:
     yield from (_fact("invalid", sentence(each)) for each in finding.invalid)
     if own:
         yield _fact("refused", sentence(own))
-    # what one pod is offered is nothing for a whole that has no room
+    # one pod's alternatives don't help a whole workload without room
     of_pods = (pod.verdict.refusal for pod in finding.pods if not (whole and pod.verdict.over_quota))
     for refusal in dict.fromkeys(of_pods):
-        if refusal and not (own and own.same_elsewhere(refusal)):  # the workload's own names the template's path
+        if refusal and not (own and own.same_elsewhere(refusal)):  # the workload's own refusal has the template's path
             yield _fact("its pod refused", sentence(refusal))
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Remove control characters: a manifest must not control the reader's terminal."""
+    """Remove control characters, because a manifest must not control the reader's terminal."""
     return Text(flat(text), style)
 
 
@@ -139,7 +139,7 @@ LONGEST_NOTE = 40
 
 
 def _without_long_notes(tree: Tree) -> Tree:
-    """Shorten long annotations: the listener's text would fill twenty pages."""
+    """Shorten long annotations, because the listener's text would fill twenty pages."""
     notes = at(tree, "metadata.annotations")
     if not isinstance(notes, dict):
         return tree
@@ -169,9 +169,9 @@ _NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
 def summary(
     findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool, shown: bool = True
 ) -> Iterator[str]:
-    """Its lines; of one object that is `shown` there are none, since its finding says it all.
+    """Yield the summary's lines; none for one `shown` object, whose finding is enough.
 
-    `tenants`: whether any were given.
+    `tenants`: any were given.
     """
     if len(findings) > 1 or not shown:
         refused = [each for each in findings if not each.allowed]
@@ -181,8 +181,8 @@ def summary(
         yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
         if tiered:
             counts = Counter(each.evidence.grade for each in tiered if each.evidence)
-            told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
-            yield f"types of those with a tier: {', '.join((*told, f'{len(tiered) - counts.total()} unknown'))}"
+            grades = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+            yield f"types of those with a tier: {', '.join((*grades, f'{len(tiered) - counts.total()} unknown'))}"
         yield from (f"refused: {_name(each)}" for each in refused)
         if (tiered or refused) and not tenants:
             yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
@@ -196,7 +196,7 @@ def summary(
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:
-    found = [(each, warning) for each in findings for warning in each.told if warning.id in ids]
+    found = [(each, warning) for each in findings for warning in each.shown_warnings if warning.id in ids]
     if found:
         yield f"{len({id(each) for each, _ in found})} {what}:"
     yield from (f"  {_name(each)}: {sentence(warning)}" for each, warning in found)

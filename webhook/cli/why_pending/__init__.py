@@ -49,7 +49,7 @@ def why_pending(
     write(why_pending_answer(answered(ask)), output)
 
 
-OF_NOW = "whether it would be let in now"
+OF_NOW = "whether it would be admitted now"
 
 
 async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:
@@ -67,8 +67,8 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
         await controller_has_tried(asked, document)
         found = await workload_waits(asked, document, datetime.now(UTC))
     last = await eviction_of(asked, document.namespace, view(tree, Named).metadata) if found.waits else None
-    told = (f"Its last eviction: {last}.",) if last else ()
-    return replace(found, sentences=(*found.sentences, *told), unread=asked.reader.missing(OF_NOW))
+    evicted = (f"Its last eviction: {last}.",) if last else ()
+    return replace(found, sentences=(*found.sentences, *evicted), unread=asked.reader.missing(OF_NOW))
 
 
 def why_pending_answer(found: WhyPending) -> Answer:
@@ -80,8 +80,8 @@ def _tables(found: WhyPending) -> Iterator[Table]:
     asks = f", asks for {found.room.asks}" if found.room else ""
     tier = f", {found.tier}" if found.tier else ""
     scheduler = [f"The scheduler says: {found.scheduler}"] if found.scheduler else []
-    told = [(each,) for each in (*scheduler, *found.sentences)]
-    yield Table(("Why",), told, f"{found.object} in namespace {found.namespace}{tier}{asks}")
+    sentences = [(each,) for each in (*scheduler, *found.sentences)]
+    yield Table(("Why",), sentences, f"{found.object} in namespace {found.namespace}{tier}{asks}")
     if found.room and found.room.holders:
         columns = ("Tier", "Tenant", "GPUs", "Pods", "Why it can't take them")
         rows = [(each.tier, each.tenant, str(each.gpus), each.names, each.why) for each in found.room.holders]

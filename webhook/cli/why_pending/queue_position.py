@@ -1,4 +1,4 @@
-"""The queue position of a pod: what is before it, and when it has room at the latest."""
+"""The queue position of a pod: the workloads before it, and the latest time of its room."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -31,9 +31,9 @@ def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Qu
 
 
 def in_queue(tenant: TenantShown, place: QueuedShown | None, rows: Collection[QuotaRow] = ()) -> Iterator[str]:
-    """Yield that it has this position in a tenant's queue, and what is before it.
+    """Yield its position in a tenant's queue, and what is before it.
 
-    `rows` are those of the tenant's quota: who draws on other rows than the one that is short is not in its way.
+    `rows` are those of the tenant's quota: a workload on other rows than the short one is not in its way.
     """
     line = tenant.queue.entries
     if place is not None:
@@ -57,12 +57,12 @@ def _why(tenant: TenantShown, place: QueuedShown) -> str:
     short = _short(row, place) if row else None
     before = tenant.queue.entries[place.nth - 2].workload if place.nth > 1 else ""
     count = max(tenant.queue.workloads, place.nth)
-    told = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
-    return f"It {told}."
+    text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
+    return f"It {text}."
 
 
 def _short(row: RowShown, place: QueuedShown) -> NoRoom:
-    """The row without room. What is reserved for the queue is the head's own."""
+    """Return the row without room. The reservation for the queue is the head's own."""
     for_queue = row.reserved_for_queue if place.nth > 1 else 0
     used, ahead, hard = (Decimal(str(each)) for each in (row.used + row.reserved + for_queue, for_queue, row.hard))
     subject = "the total" if row.subject == "total" else row.subject
@@ -84,16 +84,16 @@ def _named(place: QueuedShown) -> str:
 
 
 Use = tuple[datetime, PodSummary]
-"""A pod on a node, and until when it holds its GPUs at the latest."""
+"""A pod on a node, and the latest time at which it releases its GPUs."""
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
 def room_at_latest(
     line: Sequence[QueuedShown], flavor: str | None, tenant: Tenant, usage: Usage, uses: Iterable[Use]
 ) -> datetime | None:
-    """Return when the last of a queue has room for certain if nobody passes it; None if that can't be known.
+    """Return when the last workload of a queue surely has room if nobody passes it; None if unknown.
 
-    Those before it are taken to keep theirs for ever, and to draw on every row of their tier.
+    The workloads before it are assumed to run forever, and to count on every row of their tier.
     """
     own, ends = line[-1], sorted(uses, key=lambda each: each[0])
     drawn = [
@@ -105,7 +105,7 @@ def room_at_latest(
 
 
 def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Iterable[Use]) -> datetime | None:
-    """When a row has room for all of them; `ends` are in the order of time."""
+    """Return when a row has room for all of them; `ends` are in the order of time."""
     asked = sum((Decimal(str(each.gpus)) for each in line if row.tier in (None, each.tier)), Decimal(0))
     lacks = usage.get(row, Decimal(0)) + asked - row.hard
     if lacks <= 0:
@@ -125,7 +125,7 @@ def said_at_latest(room: datetime) -> str:
 
 
 async def queued_for_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
-    """Say where a queued pod stands in the queue of its tenant, by the TenantQuota."""
+    """Return the position of a queued pod in the queue of its tenant, by the TenantQuota."""
     metadata = pod.metadata
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
     if tenant is None or tenant.name not in asked.quotas:
@@ -134,28 +134,28 @@ async def queued_for_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = position_of(shown, metadata.namespace, uids)
-    told = in_queue(shown, place, version.active.rows)
+    position = in_queue(shown, place, version.active.rows)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
-        return (*told, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
+        return (*position, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
     flavor = named_flavor(pod, asked.policy.flavors)
-    return (*told, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
+    return (*position, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
 
 
-def beside_old_pods(tree: Tree, row: KindRow) -> Iterator[str]:
-    """That a rollout waits for GPUs that its own old pods may hold, and they for it."""
+def rollout_waits(tree: Tree, row: KindRow) -> Iterator[str]:
+    """Yield a warning if a rollout waits for GPUs of its own old pods, which wait for the rollout."""
     pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
     if pods and pods != new:
         fields = (each.get("field") for each in hold_warnings(tree, row) if each.id == "queued-surge")
-        told = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
-        yield from (told.format(field) for field in fields)
+        text = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
+        yield from (text.format(field) for field in fields)
 
 
 async def _estimate(
     asked: AskedCluster, version: Version, line: tuple[QueuedShown, ...], flavor: str | None
 ) -> AsyncIterator[str]:
-    """When the last of them has room. Nothing where others may pass it, or where not all that runs may be read."""
+    """Yield when the last of them has room; nothing if others may pass it, or not all running pods may be read."""
     tenant = version.tenant
     if tenant is None or tenant.hold_order != "Strict" or tenant.reserve_seconds is not None:
         return
@@ -177,7 +177,7 @@ class _Status(View, frozen=True):
 
 
 class _Timed(View, frozen=True):
-    """A Job or a pod: how long it may run, and since when it does."""
+    """A Job or a pod: its maximum run time, and its start."""
 
     metadata: Metadata = Metadata()
     spec: _Spec = _Spec()
@@ -185,7 +185,7 @@ class _Timed(View, frozen=True):
 
     @property
     def until(self) -> datetime | None:
-        """When it reaches its deadline; None where nothing declares one, or where a controller may make another."""
+        """Return its deadline; None if none is declared, or if a controller may make another pod."""
         seconds, started, by = self.spec.active_deadline_seconds, self.status.start_time, self.metadata.controller
         if seconds is None or started is None or (by is not None and by.kind != "CronJob"):
             return None
@@ -193,7 +193,7 @@ class _Timed(View, frozen=True):
 
 
 async def _uses(asked: AskedCluster, namespace: str) -> list[Use]:
-    """What the pods of a namespace hold whose ends are declared, their grace periods among it. Raises Forbidden."""
+    """Return the pods of a namespace with a declared end, after their grace periods. Raises Forbidden."""
     client, claims = asked.reader.client, asked.reader.lookups.devices
     jobs = [view(each, _Timed) for each in await listed_trees(client, path("batch/v1", "jobs", namespace))]
     ends = {each.metadata.uid: each.until for each in jobs}

@@ -16,7 +16,7 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of, running_pods
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.queue_position import beside_old_pods, queued_for_quota
+from webhook.cli.why_pending.queue_position import queued_for_quota, rollout_waits
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
@@ -42,7 +42,7 @@ from webhook.report.waiting import (
 
 
 async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
-    """The answer about a pod. Raises ApiError."""
+    """Return the answer about a pod. Raises ApiError."""
     pod, stands = view(document.tree, Pod), standing(document.tree)
     tier = asked.policy.tiers.of_class(pod.spec.priority_class_name)
     found = WhyPending(
@@ -56,13 +56,13 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
     if stands.state == "ending":
         return replace(found, sentences=(*found.sentences, *await on_lost_node(asked, [document.tree])))
     if stands.state == "gated":
-        held = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
-        return replace(found, sentences=(*found.sentences, *held, *await kueue_about(asked, document)))
+        queued = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
+        return replace(found, sentences=(*found.sentences, *queued, *await kueue_about(asked, document)))
     return await unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
 
 
 async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, ...]:
-    """Sentences on the pods that their Job does not replace because their node is lost."""
+    """Return sentences on the pods that their Job does not replace because their node is lost."""
     ending = [_ending(pod) for pod in pods if standing(pod).state == "ending"]
     if not any(each.job and each.node for each in ending):
         return ()
@@ -84,13 +84,13 @@ def _ending(tree: Tree) -> PodSummary:
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
-    """The answer about a pod that is not there: by whom it was evicted; None where nothing tells of that."""
+    """Return the answer about a deleted pod: its evictor; None if unknown."""
     evicted = await eviction_of_pod(asked, namespace, pod)
     return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
 
 
 async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...]:
-    """A sentence with Kueue's own; none where it says nothing, or is not there."""
+    """Return a sentence with Kueue's own; none if Kueue says nothing, or is not installed."""
     uids = {document.uid, *(each.get("uid", "") for each in document.metadata.get("ownerReferences") or ())}
     try:
         served = await resources_of(asked.reader.client, {"kueue.x-k8s.io"})
@@ -99,25 +99,25 @@ async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...
         return ()
     plural, namespace = "workloads.kueue.x-k8s.io", document.namespace
     found = await asked.reader.objects(plural, namespace, path(version, "workloads", namespace), "what Kueue says")
-    told = kueue_says(found or (), frozenset(uids))
-    return (f"Kueue says: {told}",) if told else ()
+    text = kueue_says(found or (), frozenset(uids))
+    return (f"Kueue says: {text}",) if text else ()
 
 
 YOUNG = 10.0
-"""Seconds after its create for which a workload's controller may not have come to it."""
+"""Seconds after its create within which a workload's controller may not have handled it."""
 LOOKS, PAUSE = 20, 0.5
-"""How often, and after how many seconds each, that is looked at again: one clock may be behind the other."""
+"""The number of retries and the seconds between them. Either clock may be behind the other."""
 _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 NO_ANSWER = (
-    "The API server had no answer of gpu-tiers and let nothing in: that is an outage, and says nothing of the pods. If "
+    "gpu-tiers did not answer, so the API server refused all pods: this is an outage, not a mistake of the pods. If "
     "it lasts, tell your platform team; docs/break-glass.md has the way out."
 )
 
 
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
-    """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
+    """Wait until a just applied workload has a pod, or a refusal of one. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
@@ -131,20 +131,20 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
 
 
 async def workload_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
-    """The answer about a workload. Raises ApiError."""
+    """Return the answer about a workload. Raises ApiError."""
     pods = await pods_of_workload(asked, document.namespace, document.uid)
     found = WhyPending(f"{document.kind}/{document.name}", document.namespace, ())
     waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        held = view(waiting[0], Pod).waits_for_quota
+        gated = view(waiting[0], Pod).waits_for_quota
         row = asked.policy.kinds.by_kind.get(document.group_kind)
-        rollout = beside_old_pods(document.tree, row) if held and row else ()
+        rollout = rollout_waits(document.tree, row) if gated and row else ()
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     there, due = len([*running_pods(pods or ())]), _due(asked, document)
-    refused = None  # all its pods were let in, or what was refused was a change of it
+    refused = None  # all its pods were admitted, or the refusal was of its update
     if not has_all_pods(document, there, due):
         lacks_pods = there < due and at(document.tree, "spec.schedule") is None
         refused = await last_refusal(asked, document.namespace, document.uid, pods or (), lacks_pods=lacks_pods)
@@ -164,7 +164,7 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
 
 
 def _due(asked: AskedCluster, document: Document) -> int:
-    """Return how many pods it asks for; 0 where that can't be read."""
+    """Return how many pods it asks for; 0 if unknown."""
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     return sum(_counts(document.tree, row)) if row else 0
 
@@ -189,23 +189,23 @@ async def _with_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
     still = refusal_of(await asked.judge.finding(document), booked=False)
-    told = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
+    sentences = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
     if refused.unreached:
-        told.append(NO_ANSWER)
+        sentences.append(NO_ANSWER)
     elif not refused.ours:
-        told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
+        sentences.append("It is not gpu-tiers that refuses them: the sentence names who does.")
     row = asked.policy.kinds.by_kind.get(document.group_kind)
-    in_groups = row is not None and bool(row.group_label)  # which of them is refused, its own review does not say
+    in_groups = row is not None and bool(row.group_label)  # its own review does not say which group is refused
     if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
         pass
     elif not still:
-        told.append("There is room now: the next try should pass.")
+        sentences.append("There is room now: the next try should pass.")
     elif still != refused.sentence:
-        told.append(f"Now it would be told: {still}")
+        sentences.append(f"Now it would be told: {still}")
     controller = refused.controller if refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
-        found, sentences=(*told, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
+        found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
     )
 
 
@@ -215,12 +215,12 @@ async def _without_refusal(
     there = [*running_pods(pods or ())]
     if there and not has_ended(document.tree):
         running = sum(standing(each).state == "running" for each in there)
-        told = f"None of its pods is pending: {running} of {len(there)} run."
+        text = f"None of its pods is pending: {running} of {len(there)} run."
         due = _due(asked, document)
         lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
-        return replace(found, sentences=(*found.sentences, told, *missing), waits=found.waits or bool(backs_off))
+        return replace(found, sentences=(*found.sentences, text, *missing), waits=found.waits or bool(backs_off))
     waits = not has_ended(document.tree) and not _weak_guess(asked, document)
     without = _without_pods(asked, document, pods)
     return replace(found, sentences=tuple([each async for each in without]), waits=waits)
@@ -245,7 +245,7 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
     elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
         no_pod = "That one" if backs_off else "It has no pod, and no event tells of a refusal. One"
         yield f"{no_pod} would be refused now: {refusal}"
-    elif pods is not None and not backs_off and not asked.reader.told:
+    elif pods is not None and not backs_off and not asked.reader.unknown:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
 
@@ -254,22 +254,22 @@ PAUSES = (
     "The Job controller waits 10 seconds after a pod that was deleted or has failed, twice as long after each further "
     "one, and at most 10 minutes. Then it makes the next pod."
 )
-"""Said of a Job whose status counts none of them, for its podFailurePolicy ignores those that a drain deletes."""
+"""The note on a Job whose podFailurePolicy ignores pods that a drain deletes, so that its status counts none."""
 
 
 async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
-    """Tell whether a Job that lacks pods has made some before. An index that has failed for good gets no other."""
+    """Tell whether a Job that lacks pods has made some before. A failed index gets no other pod."""
     if at(document.tree, "spec.backoffLimitPerIndex") is not None:
         return False
-    told = await events_about(asked, document.namespace, document.uid) or ()
-    made = sum(each.get("count") or 1 for each in told if each.get("reason") == "SuccessfulCreate")
+    events = await events_about(asked, document.namespace, document.uid) or ()
+    made = sum(each.get("count") or 1 for each in events if each.get("reason") == "SuccessfulCreate")
     return made >= _due(asked, document) > 0
 
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
-    """Return when a Job's controller makes its next pod, whose last one has failed or was evicted; "" for no such Job.
+    """Return when a Job's controller replaces its last pod, which failed or was evicted; "" for no such Job.
 
-    What it counts it keeps in its memory, so this is the latest time.
+    The controller's counts are in its memory, so this is the latest time.
     """
     if document.kind != "Job" or has_ended(document.tree) or _weak_guess(asked, document):
         return ""
@@ -285,7 +285,7 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
 
 
 def _weak_guess(asked: AskedCluster, document: Document) -> str:
-    """Why its own controller makes no pods, by its spec; "" where it does."""
+    """Return why its own controller makes no pods, by its spec; "" if it does."""
     if is_suspended(document.tree):
         return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
     row = asked.policy.kinds.by_kind.get(document.group_kind)
@@ -295,15 +295,15 @@ def _weak_guess(asked: AskedCluster, document: Document) -> str:
 
 
 def _end_of(tree: Tree) -> str:
-    """How it ended, with what its controller says of a failure."""
+    """Return how it ended, with its controller's words on a failure."""
     conditions = at(tree, "status.conditions")
-    told = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
-    failed = next((each for each in told if each.get("type") == "Failed" and each.get("status") == "True"), None)
+    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
     return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
 
 
 def _counts(tree: Tree, row: KindRow) -> list[int]:
-    """Of pods, by template; none where that can't be read."""
+    """Return the number of pods by template; none if unknown."""
     try:
         return [each.count for each in pod_templates(tree, row)]
     except Refused:

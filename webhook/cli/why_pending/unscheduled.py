@@ -44,7 +44,7 @@ from webhook.report.pending import (
     room_for,
 )
 from webhook.report.waiting import WhyPending, lacks_a_volume, scheduler_says
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 
 async def unscheduled(
@@ -52,37 +52,37 @@ async def unscheduled(
 ) -> WhyPending:
     nominated = str((document.tree.get("status") or {}).get("nominatedNodeName") or "")
     events = await events_about(asked, document.namespace, document.uid)
-    told = scheduler_says(document.tree, events or ())
-    volumes = await volumes_awaited(asked, document, told)
+    words = scheduler_says(document.tree, events or ())
+    volumes = await volumes_awaited(asked, document, words)
     there = None if volumes else await room(asked, pod, document.tree, nominated, now)
     sentences = [*volumes, *await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
-    if not told and not nominated and events is not None:
+    if not words and not nominated and events is not None:
         sentences.append("The scheduler has said nothing of it yet.")
-    return replace(found, sentences=tuple(sentences) or (() if told else found.sentences), room=there, scheduler=told)
+    return replace(found, sentences=tuple(sentences) or (() if words else found.sentences), room=there, scheduler=words)
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
-    """Return the claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
-    told = list[str]()
+    """Return sentences on its volumes without which it can't be scheduled, whatever GPUs are free."""
+    problems = list[str]()
     for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName"):
         where = path("v1", "persistentvolumeclaims", document.namespace, str(name))
         try:
             phase = at(await asked.reader.client.get(where), "status.phase")
         except NotFound:
-            told.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
+            problems.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
         except Forbidden:
             continue
         else:
             if phase == "Lost" or (phase == "Pending" and lacks_a_volume(scheduler)):
-                told.append(f"It waits for its volume: PersistentVolumeClaim {name} is {phase}.")
-    return told
+                problems.append(f"It waits for its volume: PersistentVolumeClaim {name} is {phase}.")
+    return problems
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
-        return [f"Its group can't be read: {told(problem)}."]
+        return [f"Its group can't be read: {problem_text(problem)}."]
 
 
 async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterator[str]:
@@ -111,12 +111,12 @@ def _group_name(pod: Pod) -> str:
 
 
 async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: datetime) -> Room | None:
-    """Return the room for a pod, as far as the person may read it; None for a pod that asks for no GPU.
+    """Return the room for a pod, as far as the user may read it; None for a pod that asks for no GPU.
 
-    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. How much of
-    a shared GPU is free the scheduler alone knows.
+    A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. Only the
+    scheduler knows how much of a shared GPU is free.
     """
-    # 1. Read the nodes, and tell which of the pod's resources their device plugins have.
+    # 1. Read the nodes, and find which of the pod's resources their device plugins have.
     waiting, weights = _waiting(asked, pod, nominated), asked.policy.weights
     by_class = [name for name in waiting.asks if weights.has_class(name)]
     if not waiting.asks and not pod.spec.resource_claims:
@@ -126,7 +126,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     plugged = {name for each in nodes or () for name in each.offers}
     by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
 
-    # 2. Read the pods, and whose they are, only where the nodes alone don't tell.
+    # 2. Read the pods, and their tenants, only if the nodes alone are not enough.
     asks_plugins = replace(waiting, asks=by_plugin)
     with_gpus = None if nodes is None else [_node_for(pod, each) for each in nodes if each.gpus]
     by_nodes_alone = room_for(asks_plugins, with_gpus, None) if by_plugin else None
@@ -139,12 +139,12 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
         tenant_of = await _tenants(asked)
         holders = [_holder(each, asked, tenant_of, now) for each in pods]
 
-    # 3. The scheduler evicts where a device plugin has them.
+    # 3. The scheduler evicts for GPUs of a device plugin.
     rooms: list[Room] = []
     if by_nodes_alone is not None:
         rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
 
-    # 4. It evicts nobody where they come by DRA: for claims anywhere, for a resource where no device plugin has it.
+    # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
     if by_dra:
         by_uid = {each.uid: holder for each, holder in zip(pods or (), holders or (), strict=True)}
 
@@ -202,7 +202,7 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
 
 
 async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
-    """Tells the tenant of a namespace, "" for none; None where labels of namespaces or tenants can't be read."""
+    """Return a function for the tenant of a namespace, "" for none; None if namespaces or tenants can't be read."""
     reader = asked.reader
     found = await reader.part("namespaces", listed_namespaces(reader.client), (), "the tenants of the holders")
     known = {each.name: each for each in found}
@@ -218,7 +218,7 @@ async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
 
 
 NodesOf = Callable[[str], list[NodeForPod]]
-"""The nodes on which DRA serves a resource; of "" those on which it serves claims."""
+"""Returns the nodes on which DRA serves a resource; for "" those on which it serves claims."""
 
 
 async def rooms_by_devices(
@@ -231,9 +231,9 @@ async def rooms_by_devices(
     pods: Mapping[str, GpuHolder],
     now: datetime,
 ) -> list[Room]:
-    """Return the room for each request of DRA of a pod; `by_class` are the resources of it that DeviceClasses serve.
+    """Return the room for each DRA request of a pod; `by_class` are its resources that DeviceClasses serve.
 
-    `pods` are those on nodes, by uid. Nothing is told of a version whose scheduler may evict for devices.
+    `pods` are those on nodes, by uid. There is none for a version whose scheduler may evict for devices.
     """
     reader, classes = asked.reader, asked.policy.classes
     if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
@@ -280,9 +280,9 @@ def _own_claims(pod: Pod, tree: Tree, claims: tuple[DeviceClaim, ...]) -> Iterat
 
 
 def _rooms_of(claim: DeviceClaim, waiting: Waiting, nodes: list[NodeForPod], use: DeviceUse) -> Iterator[Room]:
-    held = [use.there.devices[key].node for key, _ in claim.held() if key in use.there.devices]
-    if held:
+    node_names = [use.there.devices[key].node for key, _ in claim.allocated_devices() if key in use.there.devices]
+    if node_names:
         asks = f"ResourceClaim {claim.key}"
-        yield Room(asks, (f"{asks} holds its devices on {held[0]} already, so it can start there alone.",), None)
+        yield Room(asks, (f"{asks} holds its devices on {node_names[0]} already, so it can start there alone.",), None)
     elif not claim.is_allocated:
         yield from (room_by_devices(waiting, wanted, nodes, use) for _, wanted in claim.wanted())

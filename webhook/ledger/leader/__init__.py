@@ -1,1 +1,1 @@
-"""What one replica does for all: it keeps the accounts in line with pods, workloads, namespaces and quotas."""
+"""The leader: one replica updates the accounts to match pods, workloads, namespaces and quotas."""

@@ -1,8 +1,7 @@
-"""Brings the accounts and the conditions in line with the pods that the leader sees.
+"""Updates the accounts and conditions to match the pods that the leader sees.
 
-A write by which no row of a quota counts otherwise may wait for more: a reservation whose pod exists is charged as the
-pod will be. To count the pod in its place frees nothing and tells nobody anything, and each write costs the API server
-as much as a booking and stands in the way of one.
+A write that changes no row of a quota may wait, because it frees no room and shows users nothing new. So it is when a
+reservation becomes a pod with the same charge. Each write costs the API server as much as a booking, and delays one.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 
 class Changes:
-    """Collects the names of TenantQuotas and of namespaces; the watches tell it.
+    """Collects the names of TenantQuotas and namespaces that the watches show to have changed.
 
     `generation` counts how often everything has changed.
     """
@@ -43,23 +42,23 @@ class Changes:
         self.generation = 0
 
     def tenant(self, name: str) -> None:
-        """A TenantQuota has another version, or its last round has failed."""
+        """Note that a TenantQuota has another version, or that its last round has failed."""
         self._tenants.add(name)
         self._woken.set()
 
     def namespace(self, name: str) -> None:
-        """A pod of that namespace has changed."""
+        """Note that a pod of that namespace has changed."""
         self._namespaces.add(name)
         self._woken.set()
 
     def everything(self) -> None:
-        """Namespaces, tenants or the policy have changed."""
+        """Note that namespaces, tenants or the policy have changed."""
         self._everything = True
         self.generation += 1
         self._woken.set()
 
     def take(self, versions: Versions) -> Iterable[str]:
-        """The TenantQuotas that may need a write; from now on changes are collected anew."""
+        """Yield the TenantQuotas that may need a write, and begin to collect again."""
         everything, tenants, namespaces = self._everything, self._tenants, self._namespaces
         self._everything, self._tenants, self._namespaces = False, set(), set()
         for name in versions.names():
@@ -68,7 +67,7 @@ class Changes:
                 yield name
 
     async def wait(self, seconds: float) -> None:
-        """Until something has changed since this was called last, or for so long."""
+        """Wait until something has changed since the last call, or for so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -80,36 +79,36 @@ class Changes:
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 5.0
-"""After this a round comes unasked: it repeats what could not be written."""
+"""Seconds after which a round comes without a change, to repeat failed writes."""
 
 SETTLE_SECONDS = 0.5
-"""So long a reservation may stand beside its pod."""
+"""Seconds for which a reservation may stay in the account after its pod was seen."""
 MOST_SETTLED = 32
-"""So many of them at most: each makes every booking's write longer."""
+"""Most reservations that stay so: each makes the write of every booking longer."""
 
 
 class Settling:
-    """The TenantQuotas whose write waits, and since when."""
+    """The TenantQuotas whose write waits, and until when."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._until: dict[str, float] = {}
 
     def may_wait(self, version: Version, account: Account, status: Status) -> bool:
-        """Whether this account and status need not be written yet in the place of that version's."""
+        """Tell whether this account and status need not be written yet."""
         now = self._clock()
-        told = all(version.quota.status.get(name) == value for name, value in status.items())
-        settles = told and account != version.account and _counts_alike(version, account)
+        is_written = all(version.quota.status.get(name) == value for name, value in status.items())
+        settles = is_written and account != version.account and _counts_alike(version, account)
         if settles and now < self._until.setdefault(version.name, now + SETTLE_SECONDS):
             return True
         self.forget(version.name)
-        return told and account == version.account
+        return is_written and account == version.account
 
     def forget(self, tenant: str) -> None:
         self._until.pop(tenant, None)
 
     def due(self) -> float | None:
-        """When the next write must wait no longer, by the clock."""
+        """Return the time of the clock at which the next write must wait no longer."""
         return min(self._until.values(), default=None)
 
     def overdue(self) -> list[str]:
@@ -125,7 +124,7 @@ def _counts_alike(version: Version, account: Account) -> bool:
 
 
 def _one_by_one(account: Account) -> list[Entry]:
-    """The pods that are seen, and listed by themselves: others may take their slots."""
+    """Return the seen pods that are listed by themselves. Other pods may take their slots."""
     return [each for each in account.entries if each.is_pod and each.state != "Reserved"]
 
 
@@ -141,13 +140,13 @@ class Counting:
         self._settling = Settling(leading.clock)
 
     async def round(self) -> None:
-        """Write what has become another since the last round. Raises Superseded."""
+        """Write the accounts that have changed since the last round. Raises Superseded."""
         self._leading.view.drop_overdue()
         names = {*self._changes.take(self._versions), *self._expiry.aged(), *self._settling.overdue()}
         await for_each(names, self._write)
 
     def until_due(self) -> float:
-        """Seconds until something is due that nobody tells of."""
+        """Return the seconds until a round is due without a change."""
         view = self._leading.view
         due = (self._expiry.due(), self._settling.due(), view.next_end())
         return min([RECHECK_SECONDS, *(max(each - self._leading.clock(), 0.0) for each in due if each is not None)])
@@ -159,7 +158,7 @@ class Counting:
             return
         term, view, world = self._leading.term, self._leading.view, self._leading.world
         term.bears(version.account)
-        if not version.active.has_queue:  # once it has one, pods that came meanwhile would count beside the slots
+        if not version.active.has_queue:  # if it gets one, its vacant slots would count in addition to its newer pods
             view.ended.forget_all(version.account.namespaces)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
@@ -180,7 +179,7 @@ class Counting:
         account, count = counted(version, version.account)
         world.tell_stranded(name, count.stranded)
         waits = self._settling.may_wait(version, account, world.status(version, count))
-        if waits and not lapsed:  # what has lapsed is not proved again by the time that a write must wait no longer
+        if waits and not lapsed:  # a lapsed reservation would have to be proved again at the time of a later write
             return
         try:
             await term.change(name, edit)
@@ -190,11 +189,11 @@ class Counting:
 
 
 def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[StrandedGang, ...]:
-    """Gangs that hold a part of the GPUs that they need, in a tenant that has no room for the rest: they can't run.
+    """Return the gangs that use a part of the GPUs that they need, in a tenant that has no room for the rest.
 
-    One that was booked keeps the place of a pod that was preempted, and is never such. It is one that nobody booked,
-    because it is older than gpu-tiers or was applied while that was away. Of a tenant that demotes none is: a demoted
-    pod may find room elsewhere.
+    Such a gang can't run. It was never booked, because it is older than gpu-tiers or was applied while that was down. A
+    booked gang always has room for the replacement of a preempted pod. A tenant that demotes has none, because a
+    demoted pod may find room at another tier.
     """
     if tenant.charged_elsewhere or tenant.on_exceed != "Deny":
         return ()
@@ -205,31 +204,33 @@ def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[Str
 
 
 def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tuple[Charge, ...]]]:
-    """The gangs that nobody booked and whose pods hold a part, and what is missing. Pods that are promised hold too."""
-    booked, promised = {uid for _, uid in account.gangs}, defaultdict[GangKey, list[Charge]](list)
+    """Yield the gangs that nobody booked and that use or have reserved a part, each with its missing charges."""
+    booked, reserved = {uid for _, uid in account.gangs}, defaultdict[GangKey, list[Charge]](list)
     for each in account.reserved:
-        promised[each.gang] += each.wants
+        reserved[each.gang] += each.wants
     for uid, found in view.workloads.found_in(account.namespaces):
         if uid in booked or not found.charges or found.partly_done:
             continue
         key = found.namespace, uid
-        needs, held = at_tier(found.charges, ""), (*view.used_without_claims(key, ()), *promised[key])
-        if 0 < own_gpus(held) < own_gpus(needs):
-            told = StrandedGang(uid, found.kind, found.namespace, found.name, own_gpus(held), own_gpus(needs))
-            yield told, tuple(_missing(needs, held))
+        needs, used = at_tier(found.charges, ""), (*view.used_without_claims(key, ()), *reserved[key])
+        if 0 < own_gpus(used) < own_gpus(needs):
+            gang = StrandedGang(uid, found.kind, found.namespace, found.name, own_gpus(used), own_gpus(needs))
+            yield gang, tuple(_missing(needs, used))
 
 
-def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Charge]:
-    """By tier alone: on which flavor a pod will run shows where it runs. Pods may run at another tier, or none."""
-    left = own_gpus(needs) - own_gpus(held)
+def _missing(needs: Collection[Charge], used: Collection[Charge]) -> Iterator[Charge]:
+    """Yield the missing charges by tier, because the flavor of a pod is only known when it runs.
+
+    Pods may run at another tier, or at none.
+    """
+    left = own_gpus(needs) - own_gpus(used)
     for tier in dict.fromkeys(each.tier for each in needs):
-        needed, there = (own_gpus(each for each in some if each.tier == tier) for some in (needs, held))
+        needed, there = (own_gpus(each for each in some if each.tier == tier) for some in (needs, used))
         gpus = min(max(needed - there, Decimal(0)), left)
         left -= gpus
         yield Charge(gpus=gpus, tier=tier)
 
 
 def _has_room(missing: Collection[Charge], rows: Collection[QuotaRow], usage: Usage) -> bool:
-    """Whether all of it fits at once."""
     asked = ((row, own_gpus(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
     return all(usage[row] + gpus <= row.hard for row, gpus in asked if gpus)

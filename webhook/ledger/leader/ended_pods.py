@@ -10,10 +10,10 @@ from webhook.ledger.account import Entry, PodCount
 from webhook.ledger.protocol import Holding
 
 DELETED_SECONDS = 5
-"""The slot of a deleted pod stays reserved so long, because some controllers make the next pod only afterwards."""
+"""Seconds for which a deleted pod's slot stays reserved, because some controllers make the next pod only afterwards."""
 
 PREEMPTED_SECONDS = 120
-"""The slot of a preempted pod stays reserved so long. The Job controller waits 10 s before it makes the next pod, then
+"""Seconds for which a preempted pod's slot stays reserved. The Job controller makes the next pod after 10 s, then after
 20 and 40 s, and meanwhile another pod uses the GPUs anyway."""
 
 MOST = 1000
@@ -38,7 +38,7 @@ class EndedPods:
         self._leave(vacant, PREEMPTED_SECONDS if holding.preempted else DELETED_SECONDS)
 
     def put_missed(self, preempted: Iterable[Entry], missing: Iterable[PodCount]) -> None:
-        """Note pods that ended while nobody led. Those that ended by themselves can't be told from deleted ones."""
+        """Note pods that ended while nobody led. Pods that ended by themselves look the same as deleted ones."""
         for each in preempted:
             self._leave(replace(each, name="", preempted=False), PREEMPTED_SECONDS)
         for some in missing:
@@ -53,7 +53,7 @@ class EndedPods:
             self._left.popitem(last=False)
 
     def of(self, namespaces: Container[str]) -> Iterator[Entry]:
-        """Yield the entries of these namespaces whose time is not over."""
+        """Yield the vacant entries of these namespaces until their time is over."""
         now = self._wall()
         for uid in [uid for uid, each in self._left.items() if each.until <= now]:
             del self._left[uid]

@@ -1,7 +1,7 @@
-"""When a reservation has come to nothing: H after this process saw it first, and only if a read proves it.
+"""Expires reservations that came to nothing: H after this process saw them first, and only if a read proves it.
 
-H is the longest that a create can be under way after our yes. Ages are this process's own: clocks differ. The proof is
-a quorum read of the pod or the workload that it was made for.
+H is the longest that a create can be under way after we admitted it. Each process measures ages by its own clock,
+because clocks differ. The proof is a quorum read of the pod or workload for which the reservation was made.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ from webhook.ledger.leader.world import Pods, Workloads
 log = logging.getLogger(__name__)
 
 UNDER_WAY = 10
-"""How many of these reads run side by side: a slow API server would answer none of hundreds in time."""
+"""Most of these reads at once, because a slow API server would answer none of hundreds in time."""
 
 
 class Proof:
-    """Reads what was promised, and tells the view what does not exist."""
+    """Reads the pods and workloads of reservations, and removes from the view those that do not exist."""
 
     def __init__(self, pods: Pods, workloads: Workloads, view: PodView) -> None:
         self._pods = pods
         self._workloads = workloads
         self._view = view
-        self._turns = asyncio.Semaphore(UNDER_WAY)
+        self._slots = asyncio.Semaphore(UNDER_WAY)
 
     async def is_nothing(self, reservation: Entry) -> bool:
-        """Tells whether nothing came of it, so that it may go. What can't be read may be there."""
+        """Tell whether nothing came of a reservation, so that it may go. A pod that can't be read may exist."""
         try:
-            async with self._turns:
+            async with self._slots:
                 if reservation.is_gang:
                     return await self._came_to_nothing(reservation)
                 return await self._is_no_pod(reservation)
@@ -49,30 +49,30 @@ class Proof:
         moved = reservation.instead_of is not None
         return holding is None or (moved and holding.charge.flavor != reservation.wants[0].flavor)
 
-    async def _came_to_nothing(self, promise: Entry) -> bool:
-        """Where the workload is what was promised, or has gone on from there, the watch will show it."""
-        if promise.of_pods:
+    async def _came_to_nothing(self, gang: Entry) -> bool:
+        """Tell whether no gang exists as it was reserved. If it does, or has changed since, the watch shows it."""
+        if gang.of_pods:
             return True
-        uid, declared = await self._workloads.find(promise.kind, promise.namespace, promise.name) or ("", None)
-        if uid != promise.uid or declared is None:
-            self._view.workloads.release(promise.uid)
+        uid, declared = await self._workloads.find(gang.kind, gang.namespace, gang.name) or ("", None)
+        if uid != gang.uid or declared is None:
+            self._view.workloads.release(gang.uid)
             return True
-        if declared.generation != promise.generation or declared.charges is None:
-            return declared.generation < promise.generation
-        return at_tier(declared.charges, promise.tier) != promise.wants
+        if declared.generation != gang.generation or declared.charges is None:
+            return declared.generation < gang.generation
+        return at_tier(declared.charges, gang.tier) != gang.wants
 
 
 AGAIN_SECONDS = 1.0
-"""After this a promise that had to be kept is looked at again: it exists, and our watch has yet to show it."""
+"""Seconds after which a reservation is read again if its pod exists and our watch has not shown it yet."""
 
 A_ROUND = 50
-"""Promises of a tenant that are looked at in a round of the leader, a request each; all tenants wait for it."""
+"""Most reservations of a tenant that are read in a round of the leader, because all tenants wait for the round."""
 
 
 class Expiry:
-    """The ages of all reservations that a leader has seen, and the times of what stands in an account until then.
+    """The ages of all reservations that a leader has seen, and the times until which other entries stay in an account.
 
-    `horizon`: H in seconds. `wall` tells seconds since 1970.
+    `horizon`: H in seconds. `wall` returns seconds since 1970.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Expiry:
         self._until: dict[str, int] = {}
 
     def note(self, tenant: str, account: Account) -> None:
-        """These are a tenant's reservations now; the ages of others are forgotten."""
+        """Note the current reservations of a tenant, and forget the ages of all others."""
         before, now, wall = self._seen.get(tenant, {}), self._clock(), self._wall()
         self._seen[tenant] = {each.key: before.get(each.key, now) for each in account.reserved}
         self._until.pop(tenant, None)
@@ -100,19 +100,19 @@ class Expiry:
             self._until[tenant] = min(ends)
 
     def due(self) -> float | None:
-        """When the first of them is over, by the clock."""
+        """Return the time of the clock at which the first of them is over."""
         seen = [each + self._horizon for ages in self._seen.values() for each in ages.values()]
         seen += [self._clock() + max(each - self._wall(), 0.0) for each in self._until.values()]
         return min(seen, default=None)
 
     def aged(self) -> list[str]:
-        """The tenants of which one is."""
+        """Return the tenants with a reservation or entry whose time is over."""
         old, wall = self._clock() - self._horizon, self._wall()
         aged = [tenant for tenant, ages in self._seen.items() if any(seen <= old for seen in ages.values())]
         return [*aged, *(tenant for tenant, until in self._until.items() if until <= wall)]
 
     async def lapsed(self, tenant: str, account: Account) -> list[EntryKey]:
-        """The reservations that are old enough, and of which a read proves that nothing came of them."""
+        """Return the reservations that are old enough, and for which a read proves that nothing came of them."""
         old, ages = self._clock() - self._horizon, self._seen.get(tenant, {})
         aged = [each for each in account.reserved if ages.get(each.key, old + 1) <= old][:A_ROUND]
         for each in aged:

@@ -27,11 +27,11 @@ class GatedPod(msgspec.Struct, frozen=True):
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether it asks for GPUs, or only waits for the other pods of its gang."""
+        """False if it only waits for the other pods of its gang."""
         return self.holding.charge.gpus > 0
 
     def asks_for(self, reservation: Entry) -> bool:
-        """Tell whether it still asks for what was reserved: it may have got a node selector since.
+        """Tell whether it still asks for what was reserved, because its node selector may have changed since.
 
         A change of flavor reserves only what the pod counts beyond its other entry, so it is not enough for the pod.
         """
@@ -60,7 +60,6 @@ class GatedPods:
             yield from self._pods.get(namespace, {}).values()
 
     def namespaces(self) -> Collection[str]:
-        """The namespaces that have any."""
         return [namespace for namespace, pods in self._pods.items() if pods]
 
     def uids_in(self, namespace: str) -> Collection[str]:

@@ -1,7 +1,7 @@
-"""What one replica does for all: it keeps the accounts in line with pods, namespaces and policy.
+"""The leader: one replica updates the accounts to match pods, namespaces and policy.
 
-It first writes its term into every account, and then lists the pods: whoever led before can't write from an older view
-any more. An account under another term ends the leading. The rules are in docs/decisions/books.md.
+It writes its term into every account before it lists the pods, so that an earlier leader can't write from an older
+view. When it finds an account under another term, it stops leading. The rules are in docs/decisions/books.md.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from webhook.policy.quota.charges import Shortfall
 log = logging.getLogger(__name__)
 
 BREATH_SECONDS = 0.05
-"""Between two rounds at least: pods that are seen together are counted by one write."""
+"""Shortest time between two rounds, so that one write counts all pods that are seen together."""
 
 
 class Leader:
-    """Leads for one `term`. `horizon` as `Leading` has it; `told` is called after each round."""
+    """Leads for one `term`. `horizon` is that of `Leading`; `done` is called after each round."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Leader:
         changes: Changes,
         horizon: float,
         clock: Callable[[], float] = time.monotonic,
-        told: Callable[[], None] = lambda: None,
+        done: Callable[[], None] = lambda: None,
     ) -> None:
-        self._told = told
+        self._done = done
         self._changes = changes
         view = PodView(changes.namespace, clock, world.now)
         self._leading = Leading(term, store, view, world, horizon, clock)
@@ -76,7 +76,7 @@ class Leader:
                     await self._move()
                     await counting.round()
                     await opening.round()
-                    self._told()
+                    self._done()
                     await asyncio.sleep(BREATH_SECONDS)
                     await self._changes.wait(min(counting.until_due(), opening.until_due()))
         except* Superseded as superseded:
@@ -89,7 +89,7 @@ class Leader:
                 self._leading.view.inherit(version.account)
 
     def _book_gang(self, copy: WorkingCopy, booking: GangBooking) -> Booked | Shortfall | NotNow:
-        """Another may lead by now, and know more than our view does."""
+        """Book a gang by our view, unless another replica leads by now and knows more."""
         if copy.account.term != self._leading.term.name:
             return copy.book(booking)
         return book_with_its_pods(copy, self._leading.view, booking)
@@ -127,5 +127,5 @@ class Leader:
 
 
 def _first(error: BaseException) -> str:
-    """What the first of a group of errors says; tasks within tasks make groups within groups."""
+    """Return the text of the first error of a group. Tasks within tasks make groups within groups."""
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else str(error)

@@ -1,11 +1,11 @@
-"""Brings every namespace into the account of its tenant, such that it is open in one account at most.
+"""Moves every namespace into the account of its tenant, so that it is open in at most one account.
 
-A namespace that moves is closed in the old account, opened in the new one with its pods and with what the old one has
-promised, and then dropped from the old one. One move ends before the next begins. Two accounts in which a namespace
-were open could both book for it, and reservations that were not carried over would be used twice.
+A move closes the namespace in the old account, opens it in the new one with its pods and reservations, and then drops
+it from the old one. One move ends before the next begins. If a namespace were open in two accounts, both could book for
+it, and reservations that were not carried over would be used twice.
 
-Nothing moves before a quorum list of all TenantQuotas, begun after our last claim, has shown our term in every one:
-from then on only we change whose a namespace is.
+Nothing moves before a quorum list of all TenantQuotas, begun after our last claim, has shown our term in every one.
+From then on no other process changes the accounts of namespaces.
 """
 
 import asyncio
@@ -23,8 +23,9 @@ from webhook.ledger.versions import Version, WorkingCopy
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Namespaces of one account that get another state; None: they are dropped. `carried_from`: the account that they
-    come from, with its reservations for them.
+    """Namespaces of one account that get another state; None if they are dropped.
+
+    `carried_from`: the account from which they come, with its reservations for them.
     """
 
     tenant: str
@@ -34,7 +35,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def next_changes(accounts: Mapping[str, Account], wanted: Mapping[str, str]) -> list[Change]:
-    """The next step of each namespace. `accounts`: all that there are, sealed. `wanted`: the tenant of a namespace."""
+    """Return the next step of each namespace. All accounts are sealed. `wanted`: the tenant of each namespace."""
     homes = defaultdict[str, dict[str, NamespaceState]](dict)
     for tenant, account in accounts.items():
         for namespace, state in account.namespaces.items():
@@ -50,7 +51,7 @@ def next_changes(accounts: Mapping[str, Account], wanted: Mapping[str, str]) -> 
 def _step(
     namespace: str, homes: Mapping[str, NamespaceState], wanted: str | None, accounts: Mapping[str, Account]
 ) -> Iterator[tuple[str, NamespaceState | None, str]]:
-    """The account that changes, the state that the namespace gets there, and the account that it comes from."""
+    """Yield the account that changes, the namespace's new state in it, and the account from which it comes."""
     if len(homes) > 1:  # the move ends before another begins
         yield from ((home, None, "") for home, state in homes.items() if state == "closed")
         return
@@ -68,7 +69,7 @@ def _step(
 
 
 class Moving:
-    """The moves of one term. `alone` is held by whoever changes namespaces."""
+    """The moves of one term. `alone` is the lock of changes to namespaces."""
 
     def __init__(self, leading: Leading) -> None:
         self._term = leading.term
@@ -81,15 +82,15 @@ class Moving:
         self.alone = asyncio.Lock()
 
     def claimed(self) -> None:
-        """We have claimed an account: only a list that begins now tells that all are ours."""
+        """Note that we have claimed an account. Only a list that begins later can show that all are ours."""
         self._claims += 1
         self._all_ours = False
         self._at_rest = -1
 
     async def round(self, generation: int) -> None:
-        """One step of each namespace that is not where it belongs. Raises ApiError, TryAgain, Superseded.
+        """Take one step for each namespace in a wrong account. Raises ApiError, TryAgain, Superseded.
 
-        Once all are, nothing is looked at until the next `generation` of namespaces and tenants.
+        Once all are right, do nothing until the next `generation` of namespaces and tenants.
         """
         if generation == self._at_rest:
             return
@@ -104,7 +105,7 @@ class Moving:
                 self._at_rest = generation
 
     async def _accounts(self) -> Mapping[str, Account] | None:
-        """All accounts; None while one is not sealed, or not ours."""
+        """Return all accounts; None while one is not sealed, or not ours."""
         if not self._all_ours and self._newest() is not None:
             claims, found = self._claims, await self._store.every()
             known = {each.name for each in found} == set(self._store.versions.names())
@@ -112,7 +113,7 @@ class Moving:
         return self._newest() if self._all_ours else None
 
     def _newest(self) -> Mapping[str, Account] | None:
-        """All accounts as this process knows them."""
+        """Return all accounts as this process knows them; None while one is not sealed, or not ours."""
         versions = self._store.versions
         newest = [versions.newest(name) for name in versions.names()]
         if not all(each is not None and self._is_ours(each) for each in newest):
@@ -136,7 +137,7 @@ class Moving:
         await self._term.change(change.tenant, edit)
 
     async def _carried(self, change: Change) -> tuple[Entry, ...]:
-        """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
+        """Return the entries that move with the namespaces. These are closed, so nothing is added any more."""
         if not change.carried_from:
             return ()
         found = await self._store.get(change.carried_from)
@@ -146,7 +147,7 @@ class Moving:
 
 
 def _moves(entry: Entry) -> bool:
-    """Not what is counted anew from the pods that exist, and not what the queue of the other tenant reserves."""
+    """Tell whether an entry moves. Existing pods are counted again there, and a queue's reservation stays behind."""
     return entry.is_gang or entry.state in ("Reserved", "Vacant")
 
 

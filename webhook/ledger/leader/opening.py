@@ -1,7 +1,7 @@
-"""Books gated pods in their turn, and opens the gates of those that have room: what a leader does for `onExceed: Hold`.
+"""Books queued pods in order and opens the gates of those that have room, for `onExceed: Hold`.
 
-A gate is opened only while the account that promises its pod the GPUs is ours, and at the resourceVersion that was
-looked at: the API server refuses it where the pod has changed since. Whoever leads next finds the same promise.
+A gate is opened only while the account with the pod's reservation is ours, and at the resourceVersion that was seen,
+so that the API server refuses it if the pod has changed. The next leader finds the same reservation.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.queue import Queued, let_in_by
+from webhook.ledger.leader.queue import Queued, admitted_pods
 from webhook.ledger.leader.queue_booking import book_queue
 from webhook.ledger.leader.terms import for_each
 from webhook.ledger.leader.world import Leading
@@ -23,7 +23,7 @@ from webhook.ledger.versions import Version, WorkingCopy
 log = logging.getLogger(__name__)
 
 AT_ONCE = 8
-"""Gates that are opened side by side, all of one tier: of two tiers at once the lower one would be preempted."""
+"""Gates that are opened at once, all of one tier, because of two tiers the lower one would be preempted."""
 
 
 LONGEST_PAUSE = 30.0
@@ -31,26 +31,26 @@ LONGEST_PAUSE = 30.0
 
 
 class Failing(msgspec.Struct, frozen=True):
-    """A gate that could not be opened so often; not `due` again before that time of our own clock."""
+    """A gate that could not be opened, so many `times`. It is `due` again at that time of our own clock."""
 
     times: int
     due: float
 
 
 class Opening:
-    """The queues of one term. `run` opens what `round` has found to be let in."""
+    """The queues of one term. `run` opens the gates of pods that `round` has admitted."""
 
     def __init__(self, leading: Leading) -> None:
         self._leading = leading
         self._queues: Collection[str] = ()
         self._let_in: dict[str, GatedPod] = {}
         self._asked: set[str] = set()
-        """Those of them whose gate was opened, or could not be, since the last round."""
+        """Admitted pods whose gate was opened, or could not be opened, since the last round."""
         self._failing: dict[str, Failing] = {}
         self._woken = asyncio.Event()
 
     async def round(self) -> None:
-        """Book what has room. Raises Superseded."""
+        """Book the queued pods that have room. Raises Superseded."""
         gated, versions = self._leading.view.gated, self._leading.store.versions
         here = gated.namespaces()
         if not here:
@@ -58,14 +58,14 @@ class Opening:
             self._tell_of_no_queue(())
             return
         free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
-        held = set(here).difference(free)
-        queues = [name for name in versions.names() if _has_any(versions.newest(name), held)]
+        queued_in = set(here).difference(free)
+        queues = [name for name in versions.names() if _has_any(versions.newest(name), queued_in)]
         self._let_in = {}
         self._tell_of_no_queue(queues)
         await for_each(queues, self._book)
         accounts = [version.account for name in queues if (version := versions.newest(name)) and version.sealed]
-        promised = chain.from_iterable(let_in_by(each, self._leading.view) for each in accounts)
-        self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *promised)}, set()
+        booked = chain.from_iterable(admitted_pods(each, self._leading.view) for each in accounts)
+        self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *booked)}, set()
         self._failing = {uid: each for uid, each in self._failing.items() if uid in self._let_in}
         self._woken.set()
 
@@ -83,13 +83,13 @@ class Opening:
         self._leading.world.tell_queue(name, queue)
 
     def _tell_of_no_queue(self, queues: Collection[str]) -> None:
-        """Of all but those that have one now, the tenants that are gone too."""
+        """Report an empty queue for all tenants but these, also for tenants that are gone."""
         for name in {*self._leading.store.versions.names(), *self._queues}.difference(queues):
             self._leading.world.tell_queue(name, ())
         self._queues = queues
 
     def until_due(self) -> float:
-        """Seconds until a gate may be tried again; none are due at once, for a round has just tried those."""
+        """Return the seconds until a gate may be tried again. A round has just tried those that were due."""
         now = self._leading.clock()
         return min((each.due - now for each in self._failing.values() if each.due > now), default=LONGEST_PAUSE)
 
@@ -102,9 +102,9 @@ class Opening:
                 await asyncio.gather(*map(self._open, some))
 
     def _next(self) -> Iterator[GatedPod]:
-        """Some of the highest tier that are still gated, and still ask for what was booked.
+        """Yield some pods of the highest tier that are still gated, and still ask for what was booked.
 
-        Those that can't be opened wait longer each time: the queue of nobody else stops at them.
+        A gate that can't be opened waits longer each time, so that it stops no other one.
         """
         gated, waits = self._leading.view.gated, self._asked | self._resting()
         left = [
@@ -120,7 +120,7 @@ class Opening:
         return {uid for uid, each in self._failing.items() if each.due > now}
 
     def _note_failed(self, uid: str) -> None:
-        """The first time it may have changed a moment ago, and is tried again when that is seen."""
+        """Note a failure. After the first one the pod may just have changed, and is tried again when that is seen."""
         times = self._failing[uid].times + 1 if uid in self._failing else 1
         pause = min(0.25 * 2**times, LONGEST_PAUSE) if times > 1 else 0.0
         self._failing[uid] = Failing(times, self._leading.clock() + pause)

@@ -1,7 +1,7 @@
-"""What the leader knows of the pods that exist, and of workloads: by a list, and by its watch since then.
+"""The leader's view of pods and workloads, from a list and from its watch since then.
 
-The view may lag behind the cluster and does not go back: who is gone stays gone until the next list. What its pods hold
-is summed as they come and go, for each namespace and each gang, so that nobody has to go through all of them.
+The view may lag behind the cluster, but never goes back: a pod that is gone stays gone until the next list. GPUs are
+summed for each namespace and each gang as pods come and go, so that no reader has to visit all pods.
 """
 
 import time
@@ -20,19 +20,19 @@ from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
 
 MOST_ENDED = 50_000
-"""Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
+"""Pods whose end is remembered. The reservation of a forgotten one goes only by its age."""
 
 MOST_COUNTED = 300
 """Counts of pods in an account. Each takes some 120 bytes of every write."""
 
 MOST_LATE = 1000
-"""Pods of which it is known what they held, after their end."""
+"""Pods whose GPUs are remembered after their end."""
 
 
 class PodView:
-    """Pods that hold GPUs, by uid. `changed` is called with the namespace of each change; it must be quick.
+    """Pods that use GPUs, by uid. `changed` is called with the namespace of each change; it must be quick.
 
-    Those that wait behind our gate hold none: they stand in `gated` alone.
+    Pods behind our gate use none, and are in `gated` alone.
     """
 
     def __init__(
@@ -61,35 +61,35 @@ class PodView:
         return self._pods.get(uid)
 
     def last_used(self, uid: str) -> Holding | None:
-        """What a pod holds, or held before it ended a short while ago."""
+        """Return the GPUs of a pod, also after its end for a while."""
         return self._pods.get(uid) or self._late.get(uid)
 
     def has_ended(self, uid: str) -> bool:
-        """Whether the end of that pod was seen, or proved."""
+        """Tell whether the end of that pod was seen or proved."""
         return uid not in self._pods and uid not in self.gated and (uid in self._ended or uid in self._over)
 
     def named(self, namespace: str, name: str) -> str | None:
         return self._uids[namespace].get(name) if namespace in self._uids else None
 
     def namespaces(self) -> Collection[str]:
-        """Where pods are or were."""
+        """Return the namespaces where pods are or were."""
         return self._sums.namespaces()
 
     def preempted(self, namespaces: Iterable[str]) -> Iterator[str]:
-        """The preempted pods of these namespaces, which end now."""
+        """Yield the preempted pods of these namespaces, which end now."""
         for namespace in namespaces:
             yield from (uid for uid, each in self._preempted_or_sharing.get(namespace, {}).items() if each.preempted)
 
-    def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]) -> tuple[Charge, ...]:
-        """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
+    def used(self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]) -> tuple[Charge, ...]:
+        """Return the GPUs of pods in these namespaces without pods `but` and gangs, summed by tier and flavor."""
         return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], gangs)
 
     def used_without_claims(self, gang: GangKey, but: Collection[str]) -> tuple[Charge, ...]:
-        """The GPUs of a gang's pods `but` some, without those that they share by claims."""
+        """Return the GPUs of a gang's pods `but` some, without those that they share by claims."""
         return self._sums.of_gang(gang, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
-        """Return what those pods share: an entry for each ResourceClaim on each tier and flavor."""
+        """Return the GPUs that those pods share, with an entry for each ResourceClaim on each tier and flavor."""
         pods = (
             each.charge
             for namespace in namespaces
@@ -123,7 +123,7 @@ class PodView:
         return found
 
     def _counts_in(self, namespace: str) -> Counter["_Alike"]:
-        """Return the pods of each maker: counted when first asked, and from then on as they come and go.
+        """Return the pods of each maker, counted at the first call and from then on as they come and go.
 
         Only tenants with a queue are asked. For each pod of the others a count would take 200 bytes.
         """
@@ -151,8 +151,8 @@ class PodView:
         self.ended.put_missed(preempted, missing)
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists; it is charged whether or not there was room, unless it waits behind our gate."""
-        self._told(holder)
+        """Note an existing pod. It is charged even if there was no room, unless it waits behind our gate."""
+        self._note_in_lists(holder)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
             return
@@ -164,13 +164,13 @@ class PodView:
         self._changed(holding.namespace)
 
     def release(self, holder: str) -> None:
-        """A pod is gone, has succeeded or failed, or holds no GPU."""
-        self._told(holder)
+        """Note a pod that is gone, has succeeded or failed, or uses no GPU."""
+        self._note_in_lists(holder)
         self._ends.pop(holder, None)
         self._end(holder)
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
-        """These pods exist and no others: a list."""
+        """Note a list: these pods exist and no others."""
         self._over.clear()
         for uid in [uid for uid in chain(self._pods, self.gated) if uid not in holdings]:
             self.release(uid)
@@ -179,26 +179,26 @@ class PodView:
             self.observe(uid, holding)
 
     def begin_list(self) -> set[str]:
-        """Begin to list a namespace; the uids of which the watch tells until `end_list`."""
+        """Begin to list a namespace. The returned set collects the uids that the watch shows until `end_list`."""
         self._listings.append(set())
         return self._listings[-1]
 
-    def end_list(self, told: set[str]) -> None:
-        """The list has been read, or could not be."""
-        self._listings = [each for each in self._listings if each is not told]
+    def end_list(self, seen: set[str]) -> None:
+        """End a list that was read, or could not be read."""
+        self._listings = [each for each in self._listings if each is not seen]
 
-    def merge(self, namespace: str, found: Mapping[str, Holding], told: set[str]) -> None:
-        """The pods of one namespace, as a list showed them; of those that the watch told of meanwhile it says more."""
+    def merge(self, namespace: str, found: Mapping[str, Holding], seen: set[str]) -> None:
+        """Merge a list of the pods of one namespace. Of pods `seen` by the watch meanwhile, the watch is newer."""
         here = (uid for uid, each in self._pods.items() if each.namespace == namespace)
         for uid in [*here, *self.gated.uids_in(namespace)]:
-            if uid not in found and uid not in told:
+            if uid not in found and uid not in seen:
                 self.prove_over(uid)
         for uid, holding in found.items():
-            if uid not in told:
+            if uid not in seen:
                 self.observe(uid, holding)
 
     def prove_over(self, uid: str) -> None:
-        """That pod does not exist: what a lagging watch still says of it is ignored until the next list."""
+        """Note that a pod does not exist. Until the next list ignore the watch on it, which may lag."""
         self._over.add(uid)
         self._end(uid)
 
@@ -211,16 +211,16 @@ class PodView:
         return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
 
     def _is_overdue(self, uid: str, holding: Holding) -> bool:
-        """By our own clock, from when its deletion was seen first."""
+        """Tell whether a pod should have ended by now, by our own clock since its deletion was seen first."""
         if holding.ends_in is None:
             return False
         now = self._clock()
         self._ends[uid] = min(self._ends.get(uid, now + holding.ends_in), now + holding.ends_in)
         return self._ends[uid] <= now
 
-    def _told(self, uid: str) -> None:
-        for told in self._listings:
-            told.add(uid)
+    def _note_in_lists(self, uid: str) -> None:
+        for seen in self._listings:
+            seen.add(uid)
 
     def _end(self, uid: str) -> None:
         self._ended[uid] = None
@@ -265,7 +265,7 @@ class PodView:
 Bucket = tuple[str | None, str | None]
 Sums = defaultdict[Bucket, Decimal]
 _Alike = tuple[str, str, Bucket, Decimal]
-"""The maker of a pod, what it draws on, and its GPUs."""
+"""The maker of a pod, its gang or controller, and its GPUs."""
 
 
 def _alike(holding: Holding) -> _Alike:
@@ -295,7 +295,7 @@ class HoldingSums:
     def of_namespaces(
         self, namespaces: Iterable[str], but: Iterable[Holding], gangs: Collection[GangKey]
     ) -> tuple[Charge, ...]:
-        """What the pods of these namespaces hold, `but` some and those of `gangs`."""
+        """Return the GPUs of the pods of these namespaces, `but` some and those of `gangs`."""
         sums: Sums = defaultdict(Decimal)
         for namespace in namespaces:
             _add(sums, self._by_namespace.get(namespace, {}))
@@ -304,7 +304,7 @@ class HoldingSums:
         return _drawn(sums, (each for each in but if each.draws_on not in gangs))
 
     def of_gang(self, gang: GangKey, but: Iterable[Holding]) -> tuple[Charge, ...]:
-        """What a gang's pods hold, `but` some."""
+        """Return the GPUs of a gang's pods, `but` some."""
         sums: Sums = defaultdict(Decimal, self._by_gang.get(gang, {}))
         return _drawn(sums, (each for each in but if each.draws_on == gang))
 

@@ -1,4 +1,4 @@
-"""Sorts the gated pods of a tenant into its queue. Pure: from a view and an account.
+"""Sorts the gated pods of a tenant into its queue, as a pure function of a view and an account.
 
 A pod that adds nothing to a row never waits for that row: a pod of a booked gang, and the replacement of an ended pod.
 All others are queued by tier, then by the age of their workload.
@@ -16,19 +16,19 @@ from webhook.ledger.protocol import Booking, Declared, GangBooking
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant
 
-Turn = tuple[int, str, int]
+QueueKey = tuple[int, str, int]
 
 
 class QueuedUnit(msgspec.Struct, frozen=True):
     """A queued unit: a gang with those of its pods that exist, or a single pod.
 
-    `turn` is its sort key: the negated value of its tier, its creationTimestamp (RFC 3339), and which of one second was
-    seen first. `grows`: the pod belongs to a booked gang that waits to grow, so alone it may only use what the gang has
-    already.
+    `sort_key` is the negated value of its tier, its creationTimestamp (RFC 3339), and a number in the order in which
+    the leader saw units. `grows`: the pod belongs to a booked gang that waits to grow, so alone it may only use what
+    the gang has already.
     """
 
     pods: tuple[GatedPod, ...]
-    turn: Turn
+    sort_key: QueueKey
     gang: GangBooking | None = None
     grows: bool = False
 
@@ -43,16 +43,14 @@ class QueuedUnit(msgspec.Struct, frozen=True):
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """The GPUs that it asks for."""
         return self.gang.charges if self.gang else tuple(each.holding.charge for each in self.pods)
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """A unit that stays queued: a row is `short`, or it is behind another one. `in_vain`: it can never fit."""
+    """A unit that stays queued, because a row is `short` or because it is behind another one."""
 
     waiting: QueuedUnit
     short: Shortfall | None = None
-    in_vain: bool = False
 
 
 def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:
@@ -63,7 +61,7 @@ def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:
     )
 
 
-def let_in_by(account: Account, view: PodView) -> Iterator[GatedPod]:
+def admitted_pods(account: Account, view: PodView) -> Iterator[GatedPod]:
     """Yield the pods whose gates may be opened.
 
     The account has a reservation for the GPUs that they ask for. A pod without GPUs waits until its gang is booked.
@@ -84,13 +82,13 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
     It leaves out pods that are booked already, gangs whose workload is not seen yet, and namespaces that are moving.
     """
     # 1. Queue a pod alone only if it belongs to no gang for sure, because half a gang would hold GPUs and never run.
-    let_in = {each.uid for each in let_in_by(account, view)}
+    admitted = {each.uid for each in admitted_pods(account, view)}
     gangs, found = defaultdict[GangKey, list[GatedPod]](list), list[QueuedUnit]()
     for pod in view.gated.of(namespace for namespace, state in account.namespaces.items() if state == "open"):
-        if pod.uid not in let_in:
+        if pod.uid not in admitted:
             key = queued_with(pod, view)
             if key is None:
-                found.append(QueuedUnit((pod,), _turn(pod, view.workloads.get(pod.holding.controller))))
+                found.append(QueuedUnit((pod,), _sort_key(pod, view.workloads.get(pod.holding.controller))))
             else:
                 gangs[key].append(pod)
 
@@ -101,24 +99,24 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
         declared, entries = view.workloads.get(key[1]), booked.get(key, ())
         asked = declared.charges if declared else None
         wants = at_tier(asked or (), entries[0].tier if entries else "")
-        is_let_in = entries and (not wants or any(each.wants == wants for each in entries))
-        waits = declared is not None and bool(asked) and not is_let_in
+        is_admitted = entries and (not wants or any(each.wants == wants for each in entries))
+        waits = declared is not None and bool(asked) and not is_admitted
         if entries:
-            found += (QueuedUnit((pod,), _turn(pod, declared), grows=waits) for pod in pods)
-        if declared is None or not asked or is_let_in:
+            found += (QueuedUnit((pod,), _sort_key(pod, declared), grows=waits) for pod in pods)
+        if declared is None or not asked or is_admitted:
             continue
         ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.seen))
-        rank, since, _ = max(_turn(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
+        rank, since, _ = max(_sort_key(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
         _, of_pods, number = key[1].partition("/")  # a further group of a workload exists as long as its pods do
         name, generation = f"{declared.name}-{number}" if of_pods else declared.name, declared.generation
         booking = GangBooking(
             key[1], declared.kind, key[0], name, tenant, asked, generation=generation, of_pods=bool(of_pods)
         )
         found.append(QueuedUnit(tuple(ordered), (rank, since, min(each.seen for each in pods)), booking))
-    return sorted(found, key=lambda each: each.turn)
+    return sorted(found, key=lambda each: each.sort_key)
 
 
-def _turn(pod: GatedPod, maker: Declared | None) -> Turn:
+def _sort_key(pod: GatedPod, maker: Declared | None) -> QueueKey:
     """Return the sort key of a pod: the age of the Job or gang that makes it, or its own if a workload scales."""
     return -pod.priority, (maker.created if maker else "") or pod.gated.since, pod.seen
 
@@ -139,7 +137,7 @@ def queued_with(pod: GatedPod, view: PodView) -> GangKey | None:
         ended = uid == of.controller and view.workloads.has_ended(uid)
         return None if orphaned or ended or view.workloads.is_gone(uid) else (of.namespace, uid)
     if found.namespace != of.namespace:
-        return None  # nobody is of a workload of another namespace, whatever it says
+        return None  # a pod can't belong to a workload of another namespace
     if found.charges == () and not found.stopped:
         return None  # it makes a single pod, or another controller makes its pods
-    return of.namespace, uid  # one that is stopped makes no pods: it was resumed and the view lags, or they are deleted
+    return of.namespace, uid  # a stopped one makes no pods, so it was resumed and the view lags, or they are deleted

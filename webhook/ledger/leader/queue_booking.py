@@ -1,4 +1,4 @@
-"""Books the queue of a tenant, from its head on. Pure: from a view and an account.
+"""Books the queue of a tenant, from its head on, as a pure function of a view and an account.
 
 A queued unit is booked as a review books it: a gang as a whole, a pod by its reservation. So this leader or the next
 one may open the gate of each pod that has a reservation. The reservation for the head of the queue is an entry too.
@@ -34,7 +34,7 @@ def book_queue(copy: WorkingCopy, view: PodView) -> list[Queued]:
     units = queue_of(copy.account, view, copy.version.active)
     found = [each for each in units if each.gang is not None or not queue.adds_nothing(each.first)]
 
-    # 3. Book all others in turn. Pods of a gang that grows wait with it.
+    # 3. Book all others in order. Pods of a gang that grows wait with it.
     waiting = [queued for each in found if not each.grows for queued in queue.book(each)]
 
     # 4. Keep the account as it was if nothing has changed, so that nothing is written.
@@ -70,7 +70,7 @@ class _Queue:
         return free and isinstance(self._copy.book(booking), Booked)
 
     def book(self, waiting: QueuedUnit) -> Iterator[Queued]:
-        """Book a unit if it has room. Yield what of it stays queued. A gang has no turn without a pod that waits."""
+        """Book a unit if it has room. Yield what of it stays queued. A gang without a gated pod is not queued."""
         # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
         if waiting.gang is not None:
             waiting = replace(waiting, pods=self._not_booked(waiting.pods))
@@ -86,10 +86,10 @@ class _Queue:
         booking = waiting.gang or booking_of(waiting.first, self._tenant)
         answer = self._full.get(charge) or self._booked(waiting, booking)
         if isinstance(answer, Booked):
-            # The pods beyond a gang's minimum are booked one by one, in the turn of their gang.
+            # The pods beyond a gang's minimum are booked one by one, at the position of their gang.
             for pod in self._not_booked(waiting.pods) if waiting.gang is not None else ():
                 if pod.asks_for_gpus:
-                    yield from self.book(QueuedUnit((pod,), waiting.turn))
+                    yield from self.book(QueuedUnit((pod,), waiting.sort_key))
             return
         if charge and isinstance(answer, Shortfall) and not waiting.first.holding.charge.shared:
             self._full[charge] = answer
@@ -100,7 +100,7 @@ class _Queue:
         never = passes or whole_shortfall(waiting.charges, self._tenant, {}) is not None
         if self._tenant.hold_order == "Strict" and not never:
             self._reserve(waiting, booking, rows, short)
-        yield Queued(waiting, short, in_vain=never)
+        yield Queued(waiting, short)
 
     def _not_booked(self, pods: Iterable[GatedPod]) -> tuple[GatedPod, ...]:
         booked = {each.uid for each in self._copy.account.reserved}
@@ -144,8 +144,8 @@ class _Queue:
             self._reserved |= lacking
             for row in missing:
                 ends = max((missing[each] for each in lacking if _is_part_of(each, row)), default=NOTHING)
-                kept = adds[row] if row in lacking else max(adds[row] - ends, NOTHING)
-                reserves |= {row.label: kept} if kept else {}
+                gpus = adds[row] if row in lacking else max(adds[row] - ends, NOTHING)
+                reserves |= {row.label: gpus} if gpus else {}
         first = waiting.first
         self._copy.draft.reserve(
             Entry(

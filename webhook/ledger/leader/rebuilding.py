@@ -1,8 +1,8 @@
 """Rebuilds an account that is not sealed: a new one, and one that somebody has emptied or edited.
 
-Nobody books meanwhile, so what our watch remembers of it is exact. Where the watch is too young to remember, every
-create that may have been promised is waited out first. Decisions are made one at a time; the lists and writes that
-follow run side by side.
+Nobody books meanwhile, so the account that our watch remembers is exact. If the watch is too young to remember it, the
+leader first waits until no admitted create can be under way. Decisions are made one at a time, and the lists and writes
+that follow run at the same time.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from webhook.policy.quota.tenant_status import Count
 
 
 class Restoring:
-    """What accounts are rebuilt with in one term: their promises, and the namespaces that they open.
+    """The reservations and namespaces with which accounts are rebuilt in one term.
 
-    Until it is known how a write has ended, the namespaces that it opens are taken.
+    The namespaces that a write opens are taken until its result is known.
     """
 
     def __init__(self, leading: Leading) -> None:
@@ -35,19 +35,19 @@ class Restoring:
         self._waited_for = ""
 
     def must_wait(self, version: Version) -> bool:
-        """Whether another account may hold any namespace, and this one does not remember its own."""
+        """Tell whether this account's namespaces are not remembered, and another one may have them."""
         if self._is_remembered(version):
             return False
-        names = (self._waited_for, *self._versions.names())  # mostly it is still the same one
+        names = (self._waited_for, *self._versions.names())  # first the one for which it waited last time
         others = (self._versions.newest(name) for name in names if name != version.name)
         found = next((each for each in others if each is not None and self._may_hold_any(each)), None)
         self._waited_for = found.name if found else ""
         return found is not None
 
     def begin(self, claimed: Version) -> Account | None:
-        """The account without its pods, whose namespaces nobody else opens until it has `ended`.
+        """Return the account without its pods. No other account opens its namespaces until `ended`.
 
-        None while it is not known which namespaces the others have.
+        Return None while the namespaces of the others are not known.
         """
         if self.must_wait(claimed):
             return None
@@ -59,7 +59,7 @@ class Restoring:
         self._under_way.pop(name, None)
 
     def is_under_way(self, name: str) -> bool:
-        """Whether a write was begun, and nobody has looked yet how it has ended."""
+        """Tell whether a write was begun of which the result is not known yet."""
         return name in self._under_way
 
     def _is_remembered(self, version: Version) -> bool:
@@ -67,10 +67,10 @@ class Restoring:
         return remembered is not None and remembered.uid == version.quota.uid
 
     def _account(self, claimed: Version) -> Account:
-        """What it was; for a new TenantQuota the namespaces that are its tenant's by now and in no other account.
+        """Return the remembered account; for a new TenantQuota its tenant's namespaces that no other account has.
 
-        What one of its name, now deleted, had promised in another tenant's namespaces moves with them from here, and so
-        do its gangs there. Where it had none the namespace is not its own any more: its pods count nothing here.
+        A deleted TenantQuota of the same name may have reservations and gangs in namespaces that belong to another
+        tenant by now. Such a namespace is closed here, so that they move with it. A namespace without any is dropped.
         """
         remembered = self._versions.remembered(claimed.name)
         before = remembered.account if remembered else Account()
@@ -87,7 +87,7 @@ class Restoring:
         return Account(term=self._term.name, namespaces=namespaces, entries=entries)
 
     def _taken(self, name: str) -> set[str]:
-        """The namespaces that others have, or open by a write under way; a seal tells that theirs has ended."""
+        """Return the namespaces that others have, or open by a write under way. A sealed account has none under way."""
         taken: set[str] = set()
         for other in self._versions.names():
             version = self._versions.newest(other)
@@ -97,7 +97,7 @@ class Restoring:
         return taken
 
     def _may_hold_any(self, version: Version) -> bool:
-        """Whether nobody knows which namespaces it has: it is not ours yet, or is to be rebuilt from what it was."""
+        """Tell whether its namespaces are not known, because it is not ours or will be rebuilt from memory."""
         if version.account.newer or not self._term.bears(version.account):
             return True
         return not version.sealed and self._is_remembered(version)
@@ -106,7 +106,7 @@ class Restoring:
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Between two looks at whether the other accounts are known."""
+"""Seconds between two checks whether the other accounts are known."""
 
 
 class Rebuilding:
@@ -120,11 +120,11 @@ class Rebuilding:
         self._moving = moving
         self._nothing_before = self._versions.watching_since if first else None
         self._restoring = Restoring(leading)
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def rebuild(self, name: str) -> None:
-        """Rebuild one account. Raises ApiError, TryAgain, Superseded; what was begun is begun anew the next time."""
-        async with self._turns:
+        """Rebuild one account, from the start at each call. Raises ApiError, TryAgain, Superseded."""
+        async with self._slots:
             claimed = await self._claim(name)
         if claimed is None:
             return
@@ -135,13 +135,13 @@ class Rebuilding:
             )
         while self._versions.newest(name) == claimed:
             if self._seconds_under_way(name) <= 0:
-                async with self._turns:
+                async with self._slots:
                     if await self._done(claimed):
                         return
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _claim(self, name: str) -> Version | None:
-        """The version with our term; None where it needs no rebuilding."""
+        """Return the version with our term; None if it needs no rebuilding."""
         self._moving.claimed()
 
         def edit(copy: WorkingCopy) -> None:
@@ -156,30 +156,30 @@ class Rebuilding:
         return found if found and not found.sealed and found.account.term == self._term.name else None
 
     def _is_claimed(self, copy: WorkingCopy) -> bool:
-        """Whether it bears our term, waits for nothing that its status should tell, and no write may still come."""
+        """Tell whether it has our term, its status needs no reason to wait, and no write may still come."""
         version, blank = copy.version, Account(term=self._term.name, revision=copy.account.revision)
         if copy.account != blank or self._restoring.is_under_way(version.name):
             return False
         return self._seconds_under_way(version.name) <= 0 and not self._restoring.must_wait(version)
 
     async def _until_shown(self, claimed: Version) -> None:
-        """Our own watch has shown our claim, and so everything before it."""
+        """Wait until our own watch has shown our claim, and so everything before it."""
         name = claimed.name
         while self._versions.newest(name) == claimed and claimed.newer_than(self._versions.shown(name)):
             await self._versions.news(name).wait()
 
     def _seconds_under_way(self, name: str) -> float:
-        """For how long something may be under way that we don't remember.
+        """Return for how many seconds a create may be under way that we don't remember.
 
         A watch that is older than H, and has shown no account, proves that there is nothing to remember. So does the
-        watch of whoever leads first, until it begins anew.
+        watch of the first leader, until it begins again.
         """
         since = self._versions.watching_since
         known = self._versions.remembered(name) is not None or since == self._nothing_before
         return 0.0 if known else since + self._leading.horizon - self._leading.clock()
 
     async def _done(self, claimed: Version) -> bool:
-        """Write the account, unless others must be known first. What it opens is decided before it is listed."""
+        """Write the account, unless others must be known first. Its namespaces are decided before they are listed."""
         async with self._moving.alone:
             known = self._seconds_under_way(claimed.name) <= 0
             account = self._restoring.begin(claimed) if known else None
@@ -191,14 +191,14 @@ class Rebuilding:
         return True
 
     async def _list(self, account: Account) -> None:
-        """The pods of its namespaces, listed after our claim."""
+        """List the pods of its namespaces, after our claim."""
         for namespace in account.namespaces:
-            told = self._view.begin_list()
+            seen = self._view.begin_list()
             try:
                 found = await self._pods.list_in(namespace)
             finally:
-                self._view.end_list(told)
-            self._view.merge(namespace, found, told)
+                self._view.end_list(seen)
+            self._view.merge(namespace, found, seen)
 
     async def _write(self, claimed: Version, account: Account) -> None:
         def edit(copy: WorkingCopy) -> None:

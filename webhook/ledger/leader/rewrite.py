@@ -1,4 +1,4 @@
-"""Rewrites an account by the leader's view: what exists, and what was admitted and is not seen yet.
+"""Rewrites an account by the leader's view, with what exists and what was admitted and is not seen yet.
 
 Pods are summed, except those that share a slot with another entry: preempted pods and their replacements, and a pod
 whose name a reservation has. A gang ends with its workload, and then its pods count one by one. A workload that nobody
@@ -22,7 +22,7 @@ from webhook.policy.quota.charges import Charge, Shortfall, together
 from webhook.policy.values.tenants import may_be
 
 MOST_VACANT = 200
-"""Slots of pods that have ended which an account reserves, the latest."""
+"""Most slots of ended pods that an account reserves, the latest ones."""
 
 
 def rewritten(
@@ -76,15 +76,15 @@ def rewritten(
     for each in listed.values():
         mates[each.gang].append(each.uid)
     keys = dict.fromkeys(each.gang for each in gangs)
-    alone = (*view.held(account.namespaces, listed, keys), *view.claims(account.namespaces, listed))
+    alone = (*view.used(account.namespaces, listed, keys), *view.claims(account.namespaces, listed))
     sums = [
         Entry(wants=alone),
         *(Entry(namespace=key[0], of=key[1], wants=view.used_without_claims(key, mates[key])) for key in keys),
     ]
     waits = any(True for _ in view.gated.of(account.namespaces))
-    kept = [each for each in here if each.state == "ForQueue" and waits]
-    standing = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *vacant))
-    found = (*(each for each in sums if each.wants), *gangs, *(listed[uid] for uid in sorted(listed)), *standing, *kept)
+    heads = [each for each in here if each.state == "ForQueue" and waits]
+    rest = (replace(each, slot=slots.get(each.uid, "")) for each in (*reserved, *vacant))
+    found = (*(each for each in sums if each.wants), *gangs, *(listed[uid] for uid in sorted(listed)), *rest, *heads)
 
     # 4. Count the pods of each maker for the next leader.
     counts = view.counts(account.namespaces, keys) if has_queue else ()
@@ -145,43 +145,43 @@ def _gang_seen(
 
     `awaited` are the gangs with a reserved pod that is not seen yet.
     """
-    gang, let_in = entries[0], [each.wants for each in entries]
+    gang, admitted = entries[0], [each.wants for each in entries]
     declared = next((each.wants for each in entries if each.state == "Used"), ())
-    promises = [each for each in entries if each.state == "Reserved"]
+    reserved = [each for each in entries if each.state == "Reserved"]
     found, used = view.workloads.get(gang.uid), view.used_by(gang.gang)
     is_of_workload = gang.uid.partition("/")[0] not in (gang.uid, gang.kind)  # that of a PodGroup is its kind and name
     if is_of_workload and (view.workloads.has_ended(gang.uid) or view.workloads.is_gone(gang.uid)):
         # A group whose workload was deleted without its pods gets no others.
-        declared, promises = (), []
+        declared, reserved = (), []
     elif gang.of_pods:
         # A group without a workload is booked with its first pod, and keeps all of it while one of its pods exists or
         # is awaited: three of its pods may be deleted before the fourth is created.
         exists = used or gang.gang in awaited
-        declared, promises = (_largest(let_in), []) if used else ((), promises if exists else [])
+        declared, reserved = (_largest(admitted), []) if used else ((), reserved if exists else [])
     elif found is None:  # a workload that ended has nothing
         ended = view.workloads.has_ended(gang.uid)
         declared = () if ended or view.workloads.lists(gang.kind) else declared
-        promises = [] if ended else promises
+        reserved = [] if ended else reserved
     else:  # what it declares, if that was admitted or its pods use it; else what was admitted
         seen = declared if found.charges is None else at_tier(found.charges, gang.tier)
         if found.charges is not None:
-            promises = [each for each in promises if not _is_fulfilled(each, found, seen)]
-        fits = any(_is_within(_by_tier(seen), _by_tier(each)) for each in let_in) or _covers(used, seen)
-        declared = seen if fits else _largest(let_in)
+            reserved = [each for each in reserved if not _is_fulfilled(each, found, seen)]
+        fits = any(_is_within(_by_tier(seen), _by_tier(each)) for each in admitted) or _covers(used, seen)
+        declared = seen if fits else _largest(admitted)
     if declared:
         yield replace(gang, state="Used", wants=declared, generation=0, attempt=0)
-    yield from (each for each in promises if each.key not in lapsed)
+    yield from (each for each in reserved if each.key not in lapsed)
 
 
-def _is_fulfilled(promise: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:
+def _is_fulfilled(reservation: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:
     """Tell whether the workload has the generation and charges that were reserved, or a later generation.
 
     A changed label makes no new generation. A Job of which pods have succeeded since asks for fewer at the same tier.
     """
-    if promise.generation != found.generation:
-        return promise.generation < found.generation
-    needs_fewer = found.partly_done and _is_within(_by_tier(seen), _by_tier(promise.wants))
-    return promise.wants == seen or needs_fewer
+    if reservation.generation != found.generation:
+        return reservation.generation < found.generation
+    needs_fewer = found.partly_done and _is_within(_by_tier(seen), _by_tier(reservation.wants))
+    return reservation.wants == seen or needs_fewer
 
 
 def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
@@ -194,9 +194,9 @@ def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
                 yield Entry(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name, wants=declared)
 
 
-def _covers(held: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
+def _covers(used: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
     """Tell whether pods use all of it at each tier. Their flavor is only known when they run."""
-    return _is_within(_by_tier(declared), _by_tier(held))
+    return _is_within(_by_tier(declared), _by_tier(used))
 
 
 def _by_tier(charges: Iterable[Charge]) -> Mapping[tuple[str | None, str], Decimal]:

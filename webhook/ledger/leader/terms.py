@@ -1,4 +1,4 @@
-"""What a leader writes, under its term: every change first looks whether the account still bears it."""
+"""The term of a leader: every change first checks that the account is still under this term."""
 
 import asyncio
 import logging
@@ -17,11 +17,11 @@ from webhook.ledger.versions import WorkingCopy
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""TenantQuotas that are written side by side."""
+"""TenantQuotas that are written at once."""
 
 
 class Superseded(Exception):  # noqa: N818 - what has happened
-    """Another process has led since: our view may be older than what it wrote."""
+    """Another process has led since, so our view may be older than its writes."""
 
 
 class Term:
@@ -32,13 +32,13 @@ class Term:
         self.ledger = ledger
 
     def bears(self, account: Account) -> bool:
-        """Whether an account is under this term. Raises Superseded where it is under another."""
+        """Tell whether an account is under this term. Raises Superseded if it is under another."""
         if account.term not in ("", self.name):
             raise Superseded(f"an account is under the term {account.term}")
         return account.term == self.name
 
     async def claim(self, tenant: str) -> None:
-        """Put an account under this term, whoever led before. One that is not sealed is emptied: it will be rebuilt."""
+        """Put an account under this term. Empty it if it is not sealed, because it will be rebuilt."""
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
@@ -49,10 +49,10 @@ class Term:
         await self.ledger.writer(tenant).change(edit)
 
     async def claim_all(self, store: KubernetesStore) -> None:
-        """Claim all that there are. Raises ApiError where they can't be listed.
+        """Claim all accounts. Raises ApiError if they can't be listed.
 
-        One that can't be written now is tried again and ends no term: whoever led next would find the same, and nothing
-        would be counted for as long as the API server is slow.
+        One that can't be written is tried again and ends no term. The next leader would meet the same error, and
+        nothing would be counted while the API server is slow.
         """
         claimed: set[str] = set()
 
@@ -69,7 +69,7 @@ class Term:
             names = {name for name in names - claimed if store.versions.newest(name)}
 
     async def change(self, tenant: str, edit: Edit[None]) -> None:
-        """Change an account. Raises Superseded where another process has led since, and TryAgain."""
+        """Change an account. Raises Superseded if another process has led since, and TryAgain."""
 
         def fenced(copy: WorkingCopy) -> None:
             self.bears(copy.account)
@@ -79,13 +79,13 @@ class Term:
 
 
 async def for_each(names: Iterable[str], do: Callable[[str], Awaitable[None]]) -> None:
-    """Do something for each TenantQuota, some of them side by side."""
-    turns = asyncio.Semaphore(AT_ONCE)
+    """Do something for each TenantQuota, for some of them at once."""
+    slots = asyncio.Semaphore(AT_ONCE)
 
-    async def in_turn(name: str) -> None:
-        async with turns:
+    async def in_slot(name: str) -> None:
+        async with slots:
             await do(name)
 
     async with asyncio.TaskGroup() as tasks:
         for name in names:
-            tasks.create_task(in_turn(name))
+            tasks.create_task(in_slot(name))

@@ -1,4 +1,4 @@
-"""What the leader knows of the workloads that hold a charge as a whole: by lists, and by its watches since then."""
+"""The leader's view of workloads that are charged as a whole, from lists and from its watches since then."""
 
 import time
 from collections import OrderedDict, defaultdict
@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from webhook.ledger.protocol import Declared
 
 MOST_ENDED = 50_000
-"""Workloads whose end is remembered. One that is forgotten costs time: its promise goes by its age."""
+"""Workloads whose end is remembered. The reservation of a forgotten one goes only by its age."""
 
 ORPHANED_SECONDS = 60.0
-"""Pods that outlive their workload for so long are orphans: by then the garbage collector has deleted all others."""
+"""Seconds after which pods without their workload are orphans. The garbage collector has deleted all others by then."""
 
 
 def _workload(uid: str) -> str:
@@ -43,7 +43,7 @@ class WorkloadView:
         return uid not in self._declared and uid in self._ended
 
     def expect(self, kinds: Iterable[str]) -> None:
-        """Name the kinds that will be listed. Before all of them are, no workload is gone."""
+        """Note the kinds that will be listed. No workload is gone before all of them are."""
         self._expected = set(kinds)
 
     def is_gone(self, uid: str) -> bool:
@@ -70,7 +70,7 @@ class WorkloadView:
             self._changed(declared.namespace)
 
     def release(self, uid: str) -> None:
-        """A workload is gone, or has ended."""
+        """Note a workload that is gone or has ended."""
         before = self._declared.pop(uid, None)
         self._ended[uid] = None
         if len(self._ended) > MOST_ENDED:
@@ -80,7 +80,7 @@ class WorkloadView:
             self._changed(before.namespace)
 
     def observe_all(self, kind: str, declared: Mapping[str, Declared]) -> None:
-        """These workloads of that kind exist and no others: a list."""
+        """Note a list: these workloads of that kind exist and no others."""
         self._listed.add(kind)
         for uid in declared:
             self._ended.pop(uid, None)

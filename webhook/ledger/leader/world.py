@@ -1,4 +1,4 @@
-"""What a leader needs of the world, which the server wires in; and what the parts of a leader share."""
+"""The interfaces through which a leader sees the cluster, and the state that its parts share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -21,22 +21,22 @@ class Pods(Protocol):
     """The pods that exist."""
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
-        """The uid of the pod of that name and what it holds, by a quorum read; None without one. Raises ApiError."""
+        """Return the uid and GPUs of the pod of that name by a quorum read; None without one. Raises ApiError."""
 
     async def list_in(self, namespace: str) -> Mapping[str, Holding]:
-        """What the pods of a namespace hold, by a quorum read. Raises ApiError."""
+        """Return the GPUs of the pods of a namespace by a quorum read. Raises ApiError."""
 
     def problems(self) -> list[str]:
-        """Why they can't be followed now, a sentence each."""
+        """Return the reasons why pods can't be followed now, a sentence each."""
 
 
 class Workloads(Protocol):
-    """The workloads that hold a charge as a whole."""
+    """The workloads that are charged as a whole."""
 
     async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
-        """The uid of a workload and what it declares, nothing once it has ended, by a quorum read; None without one.
+        """Return the uid and charges of a workload by a quorum read; None without one. Raises ApiError.
 
-        Raises ApiError.
+        A workload that has ended declares nothing.
         """
 
 
@@ -44,40 +44,40 @@ class World(Protocol):
     """Pods, workloads, namespaces and the policy."""
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[Workloads]:
-        """Tell the observer of all workloads, by quorum lists, and then of each change."""
+        """Pass all workloads to the observer by quorum lists, and then each change."""
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[Pods]:
-        """Tell the observer of all pods, by a quorum list, and then of each change."""
+        """Pass all pods to the observer by a quorum list, and then each change."""
 
     def wanted(self) -> Mapping[str, str]:
-        """Whose each namespace is, by the names of tenants; those of nobody are left out."""
+        """Return the tenant of each namespace that has one."""
 
     def status(self, version: Version, count: Count) -> Status:
-        """What the status of a TenantQuota says beside its account."""
+        """Return the fields of a TenantQuota's status other than its account."""
 
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
-        """These gangs of a tenant can't run within its quota, and no others. It may be told so again and again."""
+        """Report all gangs of a tenant that can't run within its quota. It may be called again with the same."""
 
     def lets_go(self, namespace: str) -> bool:
-        """Whether nobody's quota holds pods there: what is gated by us is opened, whatever is used."""
+        """Tell whether no quota queues pods in a namespace, so that our gates there are opened."""
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
-        """Open our gate of a pod as it was seen. Raises ApiError, also where it has changed since."""
+        """Open our gate of a pod as it was seen. Raises ApiError, also if it has changed since."""
 
     def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
-        """Who of a tenant waits for room, in the order of their turns. It may be told so again and again."""
+        """Report the queue of a tenant, in order. It may be called again with the same."""
 
     def now(self) -> float:
-        """Seconds since 1970: what the account says of times the next leader reads too."""
+        """Return seconds since 1970, because the next leader reads the times of an account too."""
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of `wanted` or `status`. It must be quick."""
 
 
 class Leading(msgspec.Struct, frozen=True):
-    """What the parts of a leader share in one term.
+    """The state that the parts of a leader share in one term.
 
-    `horizon`: H, the longest that a create can be under way after our yes, in seconds.
+    `horizon`: H, the longest that a create can be under way after we admitted it, in seconds.
     """
 
     term: Term

@@ -1,7 +1,7 @@
-"""The annotation that says on an object by what it got its tier: how it is written, and how it is read again.
+"""Reads and writes the annotation that says how an object got its tier.
 
-It stands there for as long as the object lives, and anybody can write it. Other code asks what is read here, and looks
-at no text. Earlier versions wrote the same line.
+The annotation stays for as long as the object lives, and anybody can write it. Other code uses the parsed value and
+reads no text. Earlier versions wrote the same line.
 """
 
 import re
@@ -20,11 +20,11 @@ _DEMOTED = r"; demoted from (?P<demoted_from>[^; ]*)(?: to (?P<demoted_to>[^; ]+
 _LINE = re.compile(rf"(?P<step>[a-z-]+): (?P<reason>.*?)(?:{_DEMOTED})?", re.DOTALL)
 _OWN_LABEL = REASONS["label-says"].format(bearer="the pod", tier="")
 _OWN_CLASS = REASONS["class-is"].format(field="priorityClassName", tier="")
-_KEPT_CLASS = REASONS["class-kept"].partition("{")[0]
+_UNCHANGED_CLASS = REASONS["class-kept"].partition("{")[0]
 
 
 class AssignedBy(msgspec.Struct, frozen=True):
-    """The step that decided, its reason in words, and the tiers between which the object was demoted, "" for none."""
+    """The step that decided, its reason in words, and the tiers of a demotion ("" for none)."""
 
     step: str
     reason: str
@@ -38,7 +38,7 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
     @property
     def workload_type(self) -> str:
-        """The type that gave the tier, as Evidence writes it; "" where another step did."""
+        """Return the type that gave the tier, as Evidence writes it; "" if another step did."""
         return self.reason.partition(",")[0] if self.step == "workload-type" else ""
 
     @property
@@ -49,23 +49,23 @@ class AssignedBy(msgspec.Struct, frozen=True):
     @property
     def names_own_class(self) -> bool:
         """Tell whether the class on the pod itself is its author's."""
-        return self.step == "class" and self.reason.startswith((_OWN_CLASS, _KEPT_CLASS))
+        return self.step == "class" and self.reason.startswith((_OWN_CLASS, _UNCHANGED_CLASS))
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:
-    """Return what is to be written of an assignment."""
+    """Return the annotation's value for an assignment."""
     higher, tier = assignment.demoted_from or "", assignment.tier
     lower = tier.name if higher and tier else ""
     return AssignedBy(assignment.step, sentence(assignment.reason), higher, lower)
 
 
 def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
-    """What stands on an object; None where nothing does, or nothing that gpu-tiers would write."""
+    """Return the parsed annotation of an object; None if it has none that gpu-tiers would write."""
     return parsed(annotations.get(ASSIGNED_BY, ""))
 
 
 def parsed(text: str) -> AssignedBy | None:
-    """The annotation's text, read."""
+    """Parse the annotation's text."""
     line = _LINE.fullmatch(text)
     if line is None:
         return None

@@ -1,7 +1,7 @@
-"""Holds an object, as it would be stored, to its tier: what it bears, and what other schedulers rank it by.
+"""Checks that an object, as it would be stored, agrees with its tier and with what other schedulers rank it by.
 
-Volcano and KAI rank a pod by the class of its PodGroup alone (cache.Snapshot of Volcano). KAI's pod grouper makes that
-of the label `priorityClassName` of an owner, then of the pod, before it looks at the pod's class.
+Volcano and KAI rank a pod by the class of its PodGroup alone (cache.Snapshot of Volcano). KAI's pod grouper takes that
+class from the label `priorityClassName` of an owner, then of the pod, before it looks at the pod's class.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +21,8 @@ from webhook.policy.workloads.workload import Workload
 def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: Facts) -> Refusal | None:
     """Return why a pod, as it would be stored, does not bear its tier; None where all agree.
 
-    Its author's label stays as it is, because a selector may need it. So it may name the tier from which we demoted the
-    pod or its PodGroup, and it may be absent where the pod's controller selects by it.
+    The author's label stays as it is, because a selector may need it. It may name the tier from which we demoted the
+    pod or its PodGroup. It may be absent where the pod's controller selects by it.
     """
     tier = assignment.tier.name if assignment.tier else ""
     spec, label, group = pod.spec, pod.metadata.labels.get(TIER_LABEL), facts.group
@@ -58,7 +58,8 @@ def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refu
 def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
     """Return why a changed tier label is refused on an existing pod; None if it did not change, or names its tier.
 
-    Nothing is charged by it: a pod counts by its class. But who reads the labels of pods is not to be misled later.
+    The label changes no charge, because a pod counts by its class. It is refused because it would mislead whoever reads
+    the labels later.
     """
     before, after = old.metadata.labels.get(TIER_LABEL), new.metadata.labels.get(TIER_LABEL)
     tier = policy.tiers.of_class(new.spec.priority_class_name)
@@ -71,11 +72,11 @@ def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
 
 
 def changed_mark(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Return why a changed annotation is refused on an existing pod, also on one in deletion.
+    """Return why a changed annotation is refused on an existing pod, also on a terminating one.
 
-    The pod's tier and charge are of the part of a GPU that it asked for, and it holds that for as long as its grace.
-    Two such annotations, of which the policy counts one, would both be left unread. CLAIMED bounds what its claims may
-    ask for. By another GANG it would count again, beside the whole gang.
+    A pod keeps the share of a GPU that it asked for, and its tier and charge follow from that. Two share annotations,
+    of which the policy counts one, would leave both unread. CLAIMED bounds what its claims may ask for. With another
+    GANG the pod would count twice: by itself and with its gang.
     """
     parts = dict.fromkeys((*ANNOTATIONS, DEVICES) if policy.shares else (), "part-changed")
     for key, changed in {**parts, CLAIMED: "claims-changed", GANG: "gang-changed"}.items():
@@ -92,7 +93,7 @@ _WITHOUT_CLASS = "without a class"
 
 
 def outranked(pod: Pod, own: PriorityClass | None, facts: Facts) -> Refusal | None:
-    """Return why a pod of that class is refused that another scheduler would rank higher; None where none does."""
+    """Return why a pod is refused that another scheduler would rank above its class; None if none does."""
     value, name = (own.value, own.name) if own else (pod.spec.priority or 0, pod.spec.priority_class_name)
     written = next((each for each, ranked in _ranks(pod, facts) if _value(ranked, facts.classes) > value), None)
     if written is None:
@@ -101,7 +102,7 @@ def outranked(pod: Pod, own: PriorityClass | None, facts: Facts) -> Refusal | No
 
 
 def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Facts) -> Refusal | None:
-    """The same of a workload, whose label KAI puts above its pods'."""
+    """Return why a workload is refused whose label KAI ranks above its pods; None if none does."""
     name = own.labels.get(KAI_RANK, "")
     if of_pods is None or _value(name, facts.classes) <= of_pods.value:
         return None
@@ -110,7 +111,7 @@ def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Fact
 
 
 def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, PriorityClass]) -> Refusal | None:
-    """Return why a group is refused whose class lies above that of a pod which names it."""
+    """Return why a group is refused whose class is higher than that of a pod in it."""
     value = _value(name, classes)
     pod = next((each for each in members if (each.spec.priority or 0) < value), None)
     if pod is None:
@@ -126,13 +127,13 @@ def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, Priority
 
 
 def rank_changes(old: Metadata, new: Metadata) -> bool:
-    """Tells whether an update of a pod changes what it is ranked by."""
+    """Tell whether an update of a pod changes what other schedulers rank it by."""
     keys = (source.named_by for source in LOOKED_UP)
     return old.labels.get(KAI_RANK) != new.labels.get(KAI_RANK) or any(named(old) != named(new) for named in keys)
 
 
 def _ranks(pod: Pod, facts: Facts) -> Iterator[tuple[Phrase, str]]:
-    """The place of each, and the class that it names."""
+    """Yield each field that ranks the pod, with the class that it names."""
     for group in facts.groups:
         source, name = str(group.source), group.class_name
         yield Phrase("group-ranks", source=source, group=group.name, class_name=name), name
@@ -142,6 +143,6 @@ def _ranks(pod: Pod, facts: Facts) -> Iterator[tuple[Phrase, str]]:
 
 
 def _value(name: str, classes: Mapping[str, PriorityClass]) -> int:
-    """The value of a class; of one that does not exist less than any pod has."""
+    """Return the value of a class; a class that does not exist is below every pod."""
     live = classes.get(name)
     return live.value if live else -(1 << 31)

@@ -1,8 +1,8 @@
-"""The tier where Kueue reads it: the label that names a WorkloadPriorityClass, on what Kueue queues.
+"""Writes the tier where Kueue reads it: the label that names a WorkloadPriorityClass, on the objects that Kueue queues.
 
-Without the label Kueue takes the PriorityClass of the pod templates, where ours never stands, and then 0.
-Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue
-v0.19; ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
+Without the label Kueue takes the PriorityClass of the pod templates, which gpu-tiers does not write, and then 0.
+Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.19;
+ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 """
 
 from collections.abc import Mapping
@@ -20,17 +20,18 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 _MANAGED = "kueue.x-k8s.io/managed"
 QUEUE_CLASS = "gpu-tiers.dev/queue-class"
-"""The annotation that holds what gpu-tiers wrote into the label PRIORITY_CLASS: another value there is a person's."""
+"""The annotation with the value that gpu-tiers wrote into the label PRIORITY_CLASS. Any other value there is a
+person's."""
 
 DEFAULT_CLASS = "default"
-"""The class that Kueue's webhook writes into the label of what names none, from 0.20 on, where such a class exists."""
+"""The class that Kueue (from 0.20) writes into the label of objects that name none, if such a class exists."""
 _LABELLED = (
     "metadata.labels",
     "spec.template.metadata.labels",
     "spec.leaderWorkerTemplate.leaderTemplate.metadata.labels",
     "spec.leaderWorkerTemplate.workerTemplate.metadata.labels",
 )
-"""Where the label stands: on the object, and on the templates into which Kueue copies it."""
+"""The places of the label: on the object, and on the templates into which Kueue copies it."""
 
 
 def without_default_classes(tree: Tree) -> Tree:
@@ -47,9 +48,9 @@ def without_default_classes(tree: Tree) -> Tree:
 
 
 def class_of_pod(metadata: Metadata, assignment: Assignment, facts: Facts, policy: TierPolicy) -> str | None:
-    """The class to write in the label of a pod; None where Kueue does not queue it by itself, or a person named one.
+    """Return the class for a pod's label; None if Kueue does not queue the pod itself, or a person named a class.
 
-    Raises Refused where a person who made the pod named another tier's class; a controller can't correct it.
+    Raises Refused if the person who made the pod named another tier's class, because a controller can't correct it.
     """
     if not is_queued(metadata):
         return None
@@ -74,10 +75,7 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
 
 
 def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
-    """The class to write in a workload's label; None where a person named one there or on a template that Kueue reads.
-
-    None too where there is no tier.
-    """
+    """Return the class for a workload's label; None without a tier, or if a person named one that Kueue reads."""
     templates = (member.template.metadata for member in own.members if own.row.kueue == "Copies")
     if any(_class_due(each, assignment, own.selects) is None for each in templates):
         return None
@@ -85,14 +83,14 @@ def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
 
 
 def _class_due(found: Metadata | Workload, assignment: Assignment, selects: frozenset[str] = frozenset()) -> str | None:
-    """Return the class that is due; None too for a label in `selects`: with another one, its pods would be orphans."""
+    """Return the class that is due; None too for a label in `selects`, because another value would orphan the pods."""
     if assignment.tier is None or PRIORITY_CLASS in selects or _named(found.labels, found.annotations):
         return None
     return assignment.tier.name
 
 
 def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy: TierPolicy) -> None:
-    """Raises Refused where a person named the class of another tier than the pods get."""
+    """Raise Refused if a person named the class of another tier than the pods get."""
     name, tier = _named(found.labels, found.annotations), assignment.tier
     if tier is None or name == tier.name or policy.tiers.get(name) is None:
         return
@@ -110,7 +108,7 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
 ) -> Refusal | None:
-    """Return why a request may not write this class: it is another tier's, whatever an annotation says of it."""
+    """Return why a request may not write this class: it is another tier's, whatever an annotation says."""
     name = after.get(PRIORITY_CLASS, "")
     if policy.kueue is None or tier is None or name in (before.get(PRIORITY_CLASS, ""), tier.name):
         return None
@@ -121,10 +119,9 @@ def changed_class(
 
 
 def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """The warning that Kueue goes by another tier than the pods of a queued workload get, or by none.
+    """Yield a warning if Kueue ranks a queued workload by another tier than its pods get, or by none.
 
-    So it is where the tier or the queue changed after the create. Raises Refused where a person named another tier's
-    class.
+    The tier or the queue changed after the create. Raises Refused if a person named another tier's class.
     """
     if not queues_workload(facts, policy):
         return ()
@@ -139,6 +136,6 @@ def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> 
 
 
 def _named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """The class that a person named; "" where there is none, or it is ours."""
+    """Return the class that a person named; "" if there is none or it is ours."""
     there = labels.get(PRIORITY_CLASS, "")
     return "" if annotations.get(QUEUE_CLASS) == there else there

@@ -1,7 +1,7 @@
-"""Bounds the tier of a workload: by its type, its tenant's ceiling and quota; and the class of any other pod.
+"""Bounds the tier of a workload by its type and its tenant's ceiling and quota, and the class of any other pod.
 
-A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning. A pod over its
-tenant's quota runs at a lower tier, if the tenant asks for that.
+A tier that a person asked for and may not have is Refused. A tier that we chose is lowered, with a warning. A pod over
+its tenant's quota runs at a lower tier, if the tenant asks for that.
 """
 
 from msgspec import structs
@@ -24,13 +24,13 @@ from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
 EXPLICIT = ("group", "label", "class")
-"""The steps by which a tenant names a tier; a rule is the platform team's own word."""
+"""The steps by which a tenant names a tier. A rule is not among them, because the platform team writes it."""
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
-    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed, or for none."""
+    """Return the assignment, lowered where allowed. Raises Refused if a person asked for too much, or for no tier."""
     tenant, tier, namespace = asked.facts.tenant, assignment.tier, asked.facts.namespace
-    # 1. Where a choice is asked for, somebody has to make one. A member without GPUs goes with its gang.
+    # 1. If a choice is required, somebody has to make it. A member without GPUs follows its gang.
     if asked.holds_gpus and not assignment.asked:
         own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
         if own or asked.policy.untiered == "Refuse":
@@ -62,9 +62,9 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
                 return structs.replace(assignment, warnings=(*assignment.warnings, warning))
         return assignment
 
-    # 3. The ceiling bounds a kept class by its value, and a tier by its name.
+    # 3. The ceiling bounds a class outside the tiers by its value, and a tier by its name.
     if tier is None:
-        _kept_class_within(tenant, asked)
+        _other_class_within(tenant, asked)
         return assignment
     if tenant.may_use(tier, asked.policy.tiers):
         return assignment
@@ -77,33 +77,33 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
 
 
 def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
-    """Raises Refused where the class of a pod that isn't ours lies above its tenant's ceiling.
+    """Raise Refused if the class of a pod that isn't ours is above its tenant's ceiling.
 
-    It could evict pods with GPUs for their CPU. The rule is that of a kept class, whatever `unmanagedClasses` says:
-    that is about pods that get a tier. It holds for a class that evicts nobody too, as it does for pods with GPUs,
-    because such a pod is still scheduled first and evicted last. A class that is not known has just been made, or
-    stands in none of the files of a `review`: it says nothing.
+    Such a pod could evict pods with GPUs to get their CPU. The rule holds whatever `unmanagedClasses` says, because
+    that setting is about pods that get a tier. It also holds for a class that evicts nobody, because its pods are
+    scheduled first and evicted last. An unknown class passes: it was just created, or is in none of the files of a
+    `review`.
     """
-    name = not_default(pod.spec.priority_class_name, facts)  # a mark that it is ours is forged: those stand on our pods
+    name = not_default(pod.spec.priority_class_name, facts)  # our mark is forged: not one of our pods
     asked = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
     if facts.tenant is not None and asked.class_name in facts.classes:
-        _kept_class_within(facts.tenant, asked)
+        _other_class_within(facts.tenant, asked)
 
 
 def acceptable(asked: TierRequest) -> list[Tier]:
-    """The tiers that the workload may name, by its type and its tenant, the highest first."""
+    """Return the tiers that the workload may name, by its type and its tenant, the highest first."""
     allowed, tenant = allowed_by_type(asked), asked.facts.tenant
     mine = allowed_tiers(tenant, asked.policy) if tenant else asked.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
 
 
 def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
-    """The tiers within a tenant's ceiling, the highest first."""
+    """Return the tiers within a tenant's ceiling, the highest first."""
     return [tier for tier in policy.tiers if tenant.may_use(tier, policy.tiers)]
 
 
 def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
-    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves or shows it."""
+    """Return the tiers that workloads of this type may name; None if nothing bounds them, as for a guess."""
     return (
         asked.policy.allowed_by_type.get(asked.evidence.type)
         if asked.evidence and asked.evidence.grade in (Grade.Proven, Grade.Shown)
@@ -111,8 +111,8 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
     )
 
 
-def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:
-    """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
+def _other_class_within(tenant: Tenant, asked: TierRequest) -> None:
+    """Raise Refused for a class outside the tiers, such as system-*, whose value is above the ceiling."""
     ceiling, live = tenant.ceiling(asked.policy.tiers), asked.facts.classes.get(asked.class_name)
     if ceiling is None or (live is not None and live.value <= ceiling):
         return
@@ -163,9 +163,9 @@ def _names(tiers: list[Tier]) -> tuple[str, ...]:
 
 
 def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierRequest) -> Assignment:
-    """The first lower tier in which it may run and has room, by the usage of the tenant's rows; else what it was.
+    """Return the assignment to the first lower tier with room; the same assignment if there is none.
 
-    A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
+    A pod of a PodGroup stays in the group's tier, because otherwise the scheduler would hold back the whole group.
     """
     tenant, chosen = asked.facts.tenant, assignment.tier
     if tenant is None or not tenant.demotes or chosen is None or shortfall([charge], tenant, usage) is None:
@@ -175,21 +175,21 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
 
 
 def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignment:
-    """The lower tier at which the whole gang of a pod runs; what it was, where that is not lower."""
+    """Return the assignment to the tier that a pod's whole gang was demoted to; the same one if that is not lower."""
     tenant, chosen, lower = asked.facts.tenant, assignment.tier, asked.policy.tiers.get(name)
     if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":
         return assignment
     if lower.value >= chosen.value:
         return assignment
     lowered = assignment.demoted_to(lower, asked)
-    told = AdmissionWarning(
+    warning = AdmissionWarning(
         "pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
     )
-    return structs.replace(lowered, warnings=(*lowered.warnings, told))
+    return structs.replace(lowered, warnings=(*lowered.warnings, warning))
 
 
 def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:
-    """The lower tiers that a workload may be demoted to and may name, in the order of choice."""
+    """Return the lower tiers that a workload may be demoted to and may name, in the order of choice."""
     tenant, may_name = asked.facts.tenant, acceptable(asked)
     lent = lent_tiers(chosen, asked.evidence.type if asked.evidence else None, tenant, asked.policy) if tenant else []
     return [tier for tier in lent if tier in may_name]
@@ -198,8 +198,8 @@ def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:
 def require_own_claims(group: Group, asked: TierRequest) -> None:
     """Raise Refused for GPUs of a claim that the PodGroup has for its pods.
 
-    It may be of a template that had more GPUs when the group was made, and it keeps its devices when the pods are gone.
-    Kubernetes gives a pod the group's claim if all fields of the two entries are equal.
+    The claim's template may have had more GPUs when the group was created, and the claim keeps its devices when the
+    pods are gone. Kubernetes gives a pod the group's claim if all fields of the two entries are equal.
     """
     tenant, devices = asked.facts.tenant, asked.facts.devices
     for index, claim in enumerate(asked.pod.spec.resource_claims if tenant and group.claims else ()):

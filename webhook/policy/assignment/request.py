@@ -1,6 +1,6 @@
-"""What asks for a tier, whether it concerns gpu-tiers at all, and the tier that it is assigned.
+"""The request for a tier, whether it concerns gpu-tiers at all, and the assigned tier.
 
-The pods that gpu-tiers decides on are told from all others as the configuration's matchConditions do in CEL.
+The pods that gpu-tiers decides on are selected in the same way as by the configuration's matchConditions in CEL.
 """
 
 from decimal import Decimal
@@ -24,11 +24,11 @@ TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
 UNTIERED_LABEL = "gpu-tiers.dev/untiered"
 GANG = "gpu-tiers.dev/gang"
-"""On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
+"""The uid of the workload that a pod is charged to, on pods whose controller is another object."""
 
 
 def gang_beyond(metadata: Metadata) -> str:
-    """The uid of the gang on whose charge a pod draws, as its mark says; "" where that is its controller, or none."""
+    """Return the uid of the gang that a pod is charged to, by its mark; "" for none or its controller."""
     uid = metadata.annotations.get(GANG, "")
     return uid if uid != metadata.controller_uid else ""
 
@@ -48,11 +48,11 @@ class TierRequest(msgspec.Struct, frozen=True):
 class Assignment(msgspec.Struct, frozen=True):
     """A tier with the step that decided it, whose name `assign` writes in, and its reason.
 
-    `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
-    by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered. `bearer` is
-    the owner whose own field that is, not one of a template. `template` is the template of the pod's gang that the
-    field lies in, where the pod's own names no tier. `demoted_from` is the tier that it had no room in, and `evicted`
-    says by which tiers it may be evicted where it runs instead.
+    `tier` is None for a class outside the tiers. `asked` is the field in which a person named the tier: such a tier is
+    refused if it isn't allowed. It is "" if we chose: such a tier is lowered. `bearer` is the owner whose own field
+    that is, not one of a template. `template` is the template of the pod's gang with that field, if the pod's own
+    template names no tier. `demoted_from` is the tier that had no room, and `evicted` says which tiers may evict the
+    pod in the lower one.
     """
 
     tier: Tier | None
@@ -68,7 +68,7 @@ class Assignment(msgspec.Struct, frozen=True):
     evicted: Phrase | None = None
 
     def demoted_to(self, tier: Tier, asked: "TierRequest") -> "Assignment":
-        """Return the assignment of a pod that has no room in its tier."""
+        """Return the assignment of a pod whose tier has no room."""
         higher = self.tier.name if self.tier else None
         evicted = evicted_by(tier, asked.pod, asked.facts, asked.policy)
         return structs.replace(self, tier=tier, demoted_from=higher, evicted=evicted)
@@ -77,8 +77,8 @@ class Assignment(msgspec.Struct, frozen=True):
 def tier_request(
     pod: Pod, facts: Facts, policy: TierPolicy, evidence: Evidence | None, *, holds_gpus: bool
 ) -> TierRequest:
-    """The request that a pod makes, with the evidence of its workload type."""
-    # Volcano from 1.11 on writes the class of its Jobs on their pods
+    """Return the request that a pod makes, with the evidence of its workload type."""
+    # Volcano writes the class of its Jobs on their pods since 1.11.
     ours = {owner.annotations.get(TEMPLATE_CLASS) for owner in facts.owners if owner.row.class_field}
     name = class_asked(pod)
     return TierRequest(
@@ -93,22 +93,22 @@ def tier_request(
 
 
 def not_default(name: str, facts: Facts) -> str:
-    """The class of a pod; "" for the cluster's default, whose name the API server writes on every pod."""
+    """Return a pod's class; "" for the cluster's default, because the API server writes its name on every pod."""
     live = facts.classes.get(name)
     return "" if live is not None and live.global_default else name
 
 
 def class_asked(pod: Pod) -> str:
-    """The class that somebody wrote on a pod or a template; "" for one that gpu-tiers wrote into the template.
+    """Return the class that somebody wrote on a pod or a template; "" for a class that gpu-tiers wrote there.
 
-    Who forges the annotation has asked for nothing by the class, so it needs no proof.
+    Whoever forges the annotation asks for nothing by the class, so the annotation needs no proof.
     """
     name = pod.spec.priority_class_name
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
 
 
 def named(name: str, field: str, policy: TierPolicy) -> Tier:
-    """The tier of a name that stands in a field. Raises Refused, with the tiers that exist."""
+    """Return the tier named in a field. Raises Refused with the tiers that exist."""
     tier = policy.tiers.get(name)
     if tier is None:
         raise Refused(Reason.UNKNOWN_TIER, "unknown-tier", field, name=name, tiers=policy.tiers.names())
@@ -116,7 +116,7 @@ def named(name: str, field: str, policy: TierPolicy) -> Tier:
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
-    """Tells whether a pod could be ours, told from the pod alone. If not, nothing about it is looked up."""
+    """Tell from the pod alone whether it could be ours. If not, nothing is looked up."""
     return (
         any(
             name in policy.weights
@@ -132,7 +132,7 @@ def may_concern(pod: Pod, policy: TierPolicy) -> bool:
 
 
 def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> bool:
-    """Tells whether a pod is ours: it holds GPUs, asks for a tier, or belongs to a gang that does."""
+    """Tell whether a pod is ours: it holds GPUs, asks for a tier, or belongs to a gang that does."""
     group = facts.group
     return (
         demand > 0
@@ -143,23 +143,22 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
 
 
 def group_concerns(group: Pod | PodGroup, facts: Facts, policy: TierPolicy) -> bool:
-    """Tells whether a group is ours: its owner holds GPUs, or it names a tier."""
+    """Tell whether a group is ours: its owner holds GPUs, or it names a tier."""
     return gang_with_gpus(facts, policy) is not None or names_a_tier(group, policy)
 
 
 def names_a_tier(found: Pod | PodGroup, policy: TierPolicy) -> bool:
-    """Tells whether label or class name a tier."""
     return TIER_LABEL in found.metadata.labels or policy.tiers.of_class(found.spec.priority_class_name) is not None
 
 
 def require_metadata_and_spec(found: Pod | PodGroup | SchedulingWorkload) -> None:
-    """Raises Refused where an object lacks one of them: a patch below an absent path fails with a 500."""
-    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
+    """Raise Refused if metadata or spec is missing, because a patch below an absent path fails with status 500."""
+    nothing = type(found)()  # a view has the same default object for every absent half
     for field, half, absent in (("metadata", found.metadata, nothing.metadata), ("spec", found.spec, nothing.spec)):
         if half is absent:
             raise Refused(Reason.INVALID, "half-absent", field)
 
 
 def gang_with_gpus(facts: Facts, policy: TierPolicy) -> Workload | None:
-    """The nearest owner whose pods hold GPUs."""
+    """Return the nearest owner whose pods hold GPUs."""
     return next((owner for owner in facts.owners if hold_gpus(owner.members, policy)), None)

@@ -1,9 +1,9 @@
 """The steps by which a pod gets its tier: the first that finds one decides.
 
-Each takes what is asked and returns an assignment, or None. First come those in which somebody asks for a tier by name:
-a group, a label, a rule, a class. There a person's mistake is Refused. Then gpu-tiers chooses one itself, with warnings
-that name the one label that settles a type which was told badly. A pod that has passed the webhook already
-(reinvocationPolicy: IfNeeded, then validation) keeps what it got.
+Each step returns an assignment or None. First come the steps in which somebody names a tier: a group, a label, a rule,
+a class. A person's mistake there is Refused. Then gpu-tiers chooses a tier, with warnings that name the label which
+settles an unclear type. A pod that has passed the webhook before (reinvocationPolicy: IfNeeded, then validation) keeps
+its tier.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,13 +35,13 @@ from webhook.policy.workloads.workload import Member, Workload
 
 
 def by_group(asked: TierRequest) -> Assignment | None:
-    """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
+    """Return the PodGroup's tier: the scheduler refuses a group whose pods have another priority (1.37)."""
     group = asked.facts.group
     if group is None:
         return None
     require_own_claims(group, asked)
     tier = asked.policy.tiers.of_class(group.priority_class_name)
-    # Group and pod share a class outside the tiers where the Job controller makes both.
+    # Group and pod share a class outside the tiers if the Job controller makes both.
     if tier is None and asked.class_name and asked.class_name == group.priority_class_name:
         return None
     if tier is None and not group.prioritized:
@@ -65,7 +65,7 @@ def by_group(asked: TierRequest) -> Assignment | None:
 
 
 def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
-    """Tells whether a pod's class is its group's tier's, or gives way: to a demotion, to a rule, or as no tier's."""
+    """Tell whether a pod's class is its group tier's, or yields to a demotion or a rule, or is no tier's."""
     own = asked.policy.tiers.of_class(asked.class_name)
     if not asked.class_name or own == tier or (own is not None and own.name == group.demoted_from):
         return True
@@ -74,7 +74,7 @@ def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
 
 
 class _Said(NamedTuple):
-    """A label or a class that names a tier: by what it stands on, the place of its field, and its value.
+    """A label or class that names a tier: the object with the field, the field's place, and its value.
 
     `owner` is the owner whose own field that is, and `template` the template of the pod's gang in which it stands.
     """
@@ -87,7 +87,7 @@ class _Said(NamedTuple):
 
 
 def by_label(asked: TierRequest) -> Assignment | None:
-    """The label on the pod, then on what makes it, the nearest first. The templates of a gang speak for each other."""
+    """Return the tier of the label on the pod, or on the nearest owner. Templates of a gang share their labels."""
     said = next(_labels(asked), None)
     if said is None:
         return None
@@ -101,7 +101,7 @@ def by_label(asked: TierRequest) -> Assignment | None:
 
 
 def _labels(asked: TierRequest) -> Iterator[_Said]:
-    """Yield each with its place, the nearest first."""
+    """Yield the labels with their places, the nearest first."""
     if asked.label is not None:
         yield _Said("the pod", f"metadata.labels[{TIER_LABEL}]", asked.label)
     for owner in asked.facts.owners:
@@ -113,7 +113,7 @@ def _labels(asked: TierRequest) -> Iterator[_Said]:
 
 
 def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
-    """Yield those of a template, and of what lies between it and its workload."""
+    """Yield the labels of a template, and of the objects between it and its workload."""
     bearers: list[tuple[str, Metadata | Workload]] = [(f"{whole}.metadata", member.template.metadata)]
     bearers += ((each.metadata_place, each) for each in member.makers)
     for place, bearer in bearers:
@@ -131,9 +131,9 @@ def _classes_on(member: Member, whole: str) -> Iterator[_Said]:
 def _in_gang(owner: Workload, asked: TierRequest, says: Callable[[Member, str], Iterator[_Said]]) -> Iterator[_Said]:
     """Yield what other templates of an owner say for a pod that names no tier itself, those with GPUs first.
 
-    A gang is of use only as a whole and runs in one tier, so each template that it needs speaks for all: people label
-    the Worker of a PyTorchJob and leave its Master out. A pod without GPUs, such as a Ray head, follows any template
-    that holds some.
+    A gang needs all of its pods and runs in one tier, so each template that it needs speaks for all. People label the
+    Worker of a PyTorchJob and leave out its Master. A pod without GPUs, such as a Ray head, follows any template with
+    GPUs.
     """
     if asked.class_name or (asked.holds_gpus and not owner.row.gang):
         return
@@ -163,7 +163,7 @@ def by_rule(asked: TierRequest) -> Assignment | None:
 
 
 def matches(match: Match, pod: Pod, facts: Facts) -> bool:
-    """Tells whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
+    """Tell whether every given part of the match holds. Kinds match any owner, labels match the pod or an owner."""
     carriers = (pod.metadata.labels, *(owner.labels for owner in facts.owners))
     account = f"{facts.namespace.name}:{pod.spec.service_account_name or 'default'}"
     return (
@@ -175,7 +175,7 @@ def matches(match: Match, pod: Pod, facts: Facts) -> bool:
 
 
 def by_class(asked: TierRequest) -> Assignment | None:
-    """The class on the pod; where it has none, a tier's class that an owner or a template of its gang names."""
+    """Return the tier of the pod's class; without a class, that of an owner's or gang template's class."""
     for said in _classes(asked):
         tier = asked.policy.tiers.of_class(said.text)
         if tier is not None:
@@ -196,7 +196,7 @@ def by_class(asked: TierRequest) -> Assignment | None:
 
 
 def _classes(asked: TierRequest) -> Iterator[_Said]:
-    """Yield each with its place, the nearest first."""
+    """Yield the classes with their places, the nearest first."""
     if asked.class_name:
         yield _Said("priorityClassName", "spec.priorityClassName", asked.class_name)
     for owner in asked.facts.owners:
@@ -210,12 +210,12 @@ _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
 
 def by_type(asked: TierRequest) -> Assignment | None:
-    """The policy's tier for the workload type, if the evidence is good enough for it."""
+    """Return the policy's tier for the workload type, if the evidence is good enough for it."""
     return _by_evidence(asked.evidence, asked)
 
 
 def withheld_tier(asked: TierRequest) -> Tier | None:
-    """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
+    """Return the tier that the evidence is too weak for; None if there is no such tier."""
     evidence = asked.evidence
     if evidence is None or evidence.grade >= asked.policy.raise_by:
         return None
@@ -229,7 +229,7 @@ def _of_type(evidence: Evidence | None, asked: TierRequest) -> Tier | None:
 
 
 def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | None:
-    """Evidence below the policy's raiseBy may lower the tier that stands without it, but not raise it."""
+    """Return the type's tier. Evidence below the policy's raiseBy may lower the tier, but not raise it."""
     tier = _of_type(evidence, asked)
     if evidence is None or tier is None:
         return None
@@ -242,10 +242,10 @@ def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | 
 
 
 def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | None:
-    """The workload type that brings its hook: that of evidence good enough for the type's tier.
+    """Return the workload type that brings the hook: the type whose evidence is good enough for its tier.
 
-    Evidence that is too weak for that counts only where the pod was given the same tier: a person may have written
-    the label that the warning names.
+    Weaker evidence counts only if the pod got the same tier, because a person may have written the label that the
+    warning names.
     """
     given = assignment.demoted_from or (assignment.tier.name if assignment.tier else "")
     evidence = asked.evidence
@@ -258,7 +258,7 @@ def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | Non
 
 
 def by_namespace(asked: TierRequest) -> Assignment | None:
-    """The tenant's default, then the namespace's own."""
+    """Return the tenant's default, or else the namespace's."""
     tenant, namespace = asked.facts.tenant, asked.facts.namespace
     if tenant is not None and tenant.default_tier:
         tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", asked.policy)
@@ -275,7 +275,7 @@ def by_default(asked: TierRequest) -> Assignment:
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """A guess that was held back or leads to the top, or an unknown type; nothing where a person named the tier."""
+    """Warn of an unknown type, or a guess that was unused or gave the top tier, unless a person named the tier."""
     given = assignment.tier
     if given is None or assignment.asked or not asked.holds_gpus:
         return
@@ -296,9 +296,9 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
 
 
 def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
-    """Tells whether less than proof gives the highest of several tiers, whose pods evict all others.
+    """Tell whether the highest of several tiers, whose pods evict all others, is given without proof.
 
-    A launcher's usual use is enough where what runs confirms it.
+    A launcher's usual use is enough if what runs confirms it.
     """
     evidence, tiers = asked.evidence, list(asked.policy.tiers)
     if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
@@ -315,14 +315,15 @@ STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
     ("namespace-default", by_namespace),
     ("policy-default", by_default),
 )
-"""A tier that somebody named comes before one that gpu-tiers chooses. A PodGroup is first: its pods share its tier."""
+"""The steps in their order. A named tier precedes a chosen one. The PodGroup is first, because its pods share its tier.
+"""
 
 _NOTHING = {name: Phrase("step", step=name, found="-", too_weak="") for name, _ in STEPS}
-"""Made once: most steps find nothing, and each pod asks several."""
+"""The steps that find nothing, made once because most steps find nothing and each pod runs several."""
 
 
 def assign(asked: TierRequest) -> Assignment:
-    """The tier of the first step that finds one, within its limits.
+    """Return the tier of the first step that finds one, within its limits.
 
     Raises Refused where a person asked for a tier that doesn't exist, contradicts another field, or isn't allowed.
     """
@@ -339,26 +340,26 @@ def assign(asked: TierRequest) -> Assignment:
         trace.append(Phrase("step", step=name, found=found.reason if found else "-", too_weak=too_weak))
         if found is None:
             continue
-        # A class gives way to a rule, or to a policy that replaces classes outside the tiers.
+        # A class yields to a rule, or to a policy that replaces classes outside the tiers.
         tier, named, warnings = found.tier, asked.class_name, found.warnings
         if tier is not None and named.endswith(NONPREEMPTING) and not asked.policy.adoption:
             warnings += (AdmissionWarning("class-for-adoption", name=named, tier=tier.name),)
         elif tier is not None and named and asked.policy.tiers.of_class(named) != tier:
             warnings += (AdmissionWarning("class-replaced", name=named, tier=tier.name, reason=found.reason),)
-        told = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
-        return within_limits(told, asked)
+        traced = structs.replace(found, step=name, evidence=evidence, trace=tuple(trace), warnings=warnings)
+        return within_limits(traced, asked)
     raise AssertionError("the default tier is the last step and always finds one")
 
 
 def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> Assignment | None:
-    """Return the assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours.
+    """Return the assignment of an earlier pass, by its annotation; None if the annotation isn't ours.
 
-    A pod that has passed bears the class that we wrote (`borne`) and our label, unless its author had written one, and
-    the annotation says how they came there. Anybody can write it, so it counts only where the same line comes out again
-    without our marks. A forgery gains no tier but a lower one.
+    A pod that has passed bears the class that we wrote (`borne`), and our label unless its author wrote one. The
+    annotation says how it got them. Anybody can write that, so it counts only if the same line results without our
+    marks. A forgery can only lead to a lower tier.
     """
     higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="", demoted_to="")
-    # Before it passed, it may have been without our label, without our class, or with the tier it was demoted from.
+    # Before it passed, it may have lacked our label or our class, or had the tier that it was demoted from.
     labels, classes = dict.fromkeys((None, asked.label, higher or None)), dict.fromkeys(("", asked.class_name, higher))
     for label, class_name in product(labels, classes):
         with suppress(Refused):
@@ -371,10 +372,10 @@ def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> A
 
 
 def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -> Assignment | None:
-    """Return the assignment, if the marks on the pod are the ones that it would have made.
+    """Return the assignment, if the marks on the pod are those that it would have made.
 
-    The label of a demoted pod is our own, with the lower tier, or its author's, which still asks for the higher one. A
-    pod gets none where its controller selects by it.
+    The label of a demoted pod is ours, with the lower tier, or its author's, which still names the higher one. A pod
+    gets no label if its controller selects by it.
     """
     tier, borne_tier = found.tier, asked.policy.tiers.of_class(borne)
     label_free = asked.label is None and (tier is None or TIER_LABEL in asked.facts.selects)

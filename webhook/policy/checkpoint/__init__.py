@@ -1,1 +1,1 @@
-"""The checkpoint hook: which is asked for, what it writes on a pod, what a person should know of it."""
+"""The checkpoint hook: which one a pod asks for, what it adds to the pod, and the warnings about it."""

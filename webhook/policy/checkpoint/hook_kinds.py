@@ -1,7 +1,7 @@
-"""The table of hook kinds: the fields that each takes, its preStop handler, what it needs.
+"""The table of hook kinds: the fields that each takes, its preStop handler, and its needs.
 
 Source of the handlers: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/; the sleep action is
-KEP-3960, on from 1.30. Each handler is written as the API server stores it, so that it is known again.
+KEP-3960, on from 1.30. Each handler is written as the API server stores it, so that it can be recognized.
 """
 
 import re
@@ -17,13 +17,13 @@ from webhook.objects.view import Tree
 from webhook.policy.values.tier_policy import Hook, HookKind
 
 SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM")
-"""What a program may take for "save now" (POSIX names, as `kill -s` takes them)."""
+"""The signals that may mean "save now" (POSIX names, as `kill -s` takes them)."""
 HIGHEST_PORT = 65_535
 LONGEST_COMMAND = 4_096
-"""Characters: a command, not a script; that belongs in the image."""
+"""Characters of a command. Longer scripts belong in the image."""
 LONGEST_PATH = 1_024
 NO_PATH = "none"
-"""Said of images that have no PYTHONPATH."""
+"""The value for images without PYTHONPATH."""
 
 _PORT_NAME = re.compile(r"(?=[a-z0-9-]{1,15}\Z)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 """IANA_SVC_NAME, as the API server has it for ports."""
@@ -42,14 +42,14 @@ def port(value: int | str) -> int | str:
 
 
 def file_path(value: str) -> str:
-    """The path of a folder or a file that a shell reads as it stands."""
+    """Check the path of a folder or file that a shell reads literally."""
     if len(value) > LONGEST_PATH or not _FILE.fullmatch(value) or ".." in value.split("/") or not value.strip("/"):
         raise ValueError("must be an absolute path below / of letters, digits and . _ - /")
     return value.rstrip("/")
 
 
 def search_path(value: str) -> str:
-    """Read what the images of a pod have in PYTHONPATH: absolute folders with `:` between, or `none`."""
+    """Read the PYTHONPATH of a pod's images: absolute folders separated by `:`, or `none`."""
     if value != NO_PATH and (len(value) > LONGEST_PATH or not _SEARCH_PATH.fullmatch(value)):
         raise ValueError(f"must be the image's own PYTHONPATH, absolute folders with : between, or {NO_PATH}")
     return value
@@ -62,7 +62,7 @@ def url_path(value: str) -> str:
 
 
 def signal(value: str) -> str:
-    """A signal's POSIX name; SIGUSR1 is USR1."""
+    """Return a signal's POSIX name; SIGUSR1 is USR1."""
     name = value.removeprefix("SIG")
     if name not in SIGNALS:
         raise ValueError(f"must be a signal that a program can catch: {', '.join(SIGNALS)}")
@@ -70,10 +70,10 @@ def signal(value: str) -> str:
 
 
 def command(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    """A program and its arguments. Text is a JSON list of texts, else it is split into words as a shell does."""
+    """Return a program and its arguments. Text is a JSON list, or is split into words as a shell does."""
     words: tuple[str, ...] = () if isinstance(value, str) else value
     if isinstance(value, str) and len(value) <= LONGEST_COMMAND:
-        is_json = value.startswith(("[", "{"))  # no program's name starts so
+        is_json = value.startswith(("[", "{"))  # no program's name starts this way
         with suppress(ValueError, RecursionError):  # msgspec's errors are ValueErrors
             words = msgspec.json.decode(value, type=tuple[str, ...]) if is_json else tuple(shlex.split(value))
     if not words or not words[0] or any("\0" in word for word in words):
@@ -90,43 +90,43 @@ def boolean(value: str) -> bool:
 FOLDER = "/run/gpu-tiers"
 _TABLE = data_file(__name__, "hook_kinds.yaml")
 TERMINATION_LOG = "/dev/termination-log"
-"""What both tell goes into the container's termination message, which outlives the container in the pod's status:
-https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. Where that lies elsewhere, or
-can't be written, the hook does the same and nobody is told."""
+"""The file of the container's termination message, which outlives the container in the pod's status. Both handlers
+write their outcome there: https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. If
+that file lies elsewhere or can't be written, the hook still works and the outcome is unknown."""
 _TELLS = f'gpu-tiers: %s\\n\' "$1" >>{TERMINATION_LOG}'
-"""What stands in both."""
+"""The part that both handlers share."""
 
 
 def file_handler(path: str, seconds: int) -> Tree:
-    """The preStop handler of the file protocol. It returns at once unless a listener has announced itself.
+    """Return the preStop handler of the file protocol. It returns at once unless a listener has announced itself.
 
-    A save that failed, or is not confirmed in time, ends it with 1, which the kubelet reports as FailedPreStopHook. The
-    folder outlives a container that is restarted in place, so an old answer is cleared before and an answered request
-    after. That is its last act (`exec`): the program ends once the request is gone, and with it all in the container.
+    A failed or unconfirmed save ends the handler with 1, which the kubelet reports as FailedPreStopHook. The folder
+    outlives a container that restarts in place, so the handler clears an old answer first and an answered request last.
+    The last act is `exec`, because the program, and with it the container, ends once the request is gone.
     """
     return _shell(_TABLE["waitForSave"].format(path=path, seconds=seconds, log=TERMINATION_LOG))
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
-    """Tells the container's first process to save, and waits for the file that says so; ends with 1 if that is late.
+    """Return the handler that signals the first process and waits for the done file; it ends with 1 if that is late.
 
-    Linux keeps a signal without a handler from the first process of a container, so a program that has none lives on.
+    Linux drops a signal without a handler to the first process of a container, so a program that has none survives.
     """
     fields = {"signal": signal, "done_file": done_file, "seconds": seconds, "log": TERMINATION_LOG}
     return _shell(_TABLE["signalAndWait"].format_map(fields))
 
 
 def tells(handler: Tree) -> bool:
-    """Tells whether a preStop handler is one of these two, and writes down what came of it."""
+    """Tell whether a preStop handler is one of these two, which write down their outcome."""
     command = (handler.get("exec") or {}).get("command") or ()
     return any(_TELLS in str(each) for each in command)
 
 
 def kind_seen(handlers: Iterable[Tree], *, listens: bool) -> str:
-    """The kind of hook that a pod's preStop handlers are; `listens`: a listener travels with it.
+    """Return the kind of hook of a pod's preStop handlers. `listens`: a listener is mounted.
 
-    "none" is what saves at SIGTERM too: of that nothing can be seen. A handler of the user's own is called as ours is
-    that does the same.
+    A program that saves at SIGTERM also counts as "none", because that is invisible. A user's own handler counts as the
+    kind of ours that does the same.
     """
     handler = next(iter(handlers), {})
     if not tells(handler):
@@ -143,9 +143,9 @@ def _shell(script: str) -> Tree:
 
 
 class HookRow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
+    """A kind of hook. `takes` are the fields of a Hook with their defaults.
 
-    `needs_shell` tells that the image needs /bin/sh. docs/checkpointing.md says what each kind does and whom it suits.
+    `needs_shell`: the image needs /bin/sh. docs/checkpointing.md says what each kind does and when to use it.
     """
 
     takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)
@@ -155,7 +155,7 @@ class HookRow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 ROWS = msgspec.convert(_TABLE["kinds"], dict[HookKind, HookRow])
 REQUIRED = None
-"""In `takes`: there is no default, somebody has to write it."""
+"""The value in `takes` for a field without a default: somebody has to write it."""
 
 
 def handler_of(hook: Hook) -> Tree | None:
@@ -184,32 +184,32 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "python_path": search_path,
     "reports": boolean,
 }
-"""How each field is read; the path of `http` is a URL's."""
+"""The reader of each field; the path of `http` is a URL's."""
 
 
 def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
-    """Return what reads a field's value for a kind; it raises ValueError."""
+    """Return the function that reads a field's value for a kind; it raises ValueError."""
     return url_path if (kind, name) == ("http", "path") else READERS[name]
 
 
 def takers(name: str) -> str:
-    """The kinds that take a field, as a sentence lists them."""
+    """Return the kinds that take a field, listed as in a sentence."""
     *others, last = [kind for kind, row in ROWS.items() if name in row.takes]
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def unwanted(kind: HookKind, given: Iterable[str]) -> str | None:
-    """The first of the fields that a kind does not take."""
+    """Return the first of the fields that a kind does not take."""
     return next((name for name in given if name not in ROWS[kind].takes), None)
 
 
 def missing(kind: HookKind, given: Iterable[str]) -> str | None:
-    """The first field that a kind needs and nobody has given."""
+    """Return the first field that a kind needs and nobody has given."""
     there = set(given)
     return next((name for name, default in ROWS[kind].takes.items() if default is REQUIRED and name not in there), None)
 
 
 def completed(kind: HookKind, seconds: int | None, given: Mapping[str, Any]) -> Hook:
-    """The hook of checked fields, the others filled in from the table."""
+    """Return the hook with these checked fields, completed from the table."""
     row = ROWS[kind]
     return Hook(kind, row.seconds if seconds is None else seconds, **{**row.takes, **given})

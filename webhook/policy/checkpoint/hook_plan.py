@@ -1,8 +1,8 @@
-"""Finds the checkpoint hook that a pod is to have, and plans it with the grace period that it needs.
+"""Finds the checkpoint hook of a pod, and plans it with the grace period that it needs.
 
-1. The hook is the policy's by tier, else by workload type. Annotations come before both: those of the pod, then those
-   of its owners, the nearest first.
-2. The plan leaves a preStop that the user wrote as it is.
+1. The policy gives the hook by tier, or else by workload type. Annotations override it: those of the pod, then those of
+   its owners, the nearest first.
+2. The plan leaves the user's own preStop as it is.
 
 preStop runs within the grace period, before the stop signal, at every deletion: preemption, scale-in, kubectl delete.
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
@@ -45,7 +45,7 @@ from webhook.policy.workloads.workload import Workload
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = f"{CHECKPOINT}-timeout"
-"""Seconds a save may take, in place of the policy's."""
+"""Seconds that a save may take, instead of the policy's."""
 FIELDS = {name: f"{CHECKPOINT}-{name.replace('_', '-')}" for name in READERS}
 """The annotation of each field of a hook."""
 KNOWN = (CHECKPOINT, TIMEOUT, *FIELDS.values())
@@ -53,10 +53,10 @@ _KINDS: tuple[HookKind, ...] = get_args(HookKind)
 
 
 class HookRequest(msgspec.Struct, frozen=True):
-    """The hook that is asked for. `by_policy` is what the policy alone would have given.
+    """The requested hook. `by_policy` is the hook that the policy alone would give.
 
-    `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind).
-    `cap` is the longest grace period that it may ask for, and `uncut` the seconds that were asked for before it.
+    `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind). `cap` is
+    the longest grace period that the hook may ask for, and `uncut` the seconds that were asked for.
     """
 
     hook: Hook
@@ -67,12 +67,12 @@ class HookRequest(msgspec.Struct, frozen=True):
 
     @property
     def by_annotation(self) -> bool:
-        """Tells whether an annotation names the kind."""
+        """Tell whether an annotation names the kind."""
         return "kind" in self.fields
 
     @property
     def cut(self) -> bool:
-        """Tells whether the cap leaves less time to save than was asked for."""
+        """Tell whether the cap leaves less time to save than was asked for."""
         return self.hook.seconds < self.uncut
 
 
@@ -85,7 +85,7 @@ class _Note(msgspec.Struct, frozen=True):
 def requested_hook(
     pod: Pod, workload_type: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
 ) -> HookRequest:
-    """The hook asked for. Raises Refused where an annotation asks for what can't be done."""
+    """Return the requested hook. Raises Refused if an annotation asks for something impossible."""
     by_tier = checkpoint.tiers.get(tier) if tier else None
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     by_policy = by_tier or by_type or Hook()
@@ -93,7 +93,7 @@ def requested_hook(
     noted = any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes)
     found = _found(carriers) if noted else {}
     hook = _annotated(found, by_policy, checkpoint) if found else by_policy
-    # What is beyond a tier's cap is cut and not refused: the tier may be one that nobody asked for.
+    # Time beyond a tier's cap is cut, not refused, because gpu-tiers may have chosen the tier.
     most = longest_save(checkpoint, tier)
     within = structs.replace(hook, seconds=min(hook.seconds, most))
     fields = {name: note.place for name, note in found.items()}
@@ -105,7 +105,7 @@ _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 
 def _found(carriers: _Carriers) -> Mapping[str, _Note]:
-    """The nearest note of each field. What an owner says of its own kind of hook says nothing of another kind."""
+    """Return the nearest note of each field. An owner's fields count only for the same kind of hook."""
     found: dict[str, _Note] = {}
     for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
         if key in notes and name not in found:
@@ -120,24 +120,24 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
     kind, seconds = by_policy.kind, None
     # 1. Read the kind, the fields that it takes, and the seconds.
     if note := found.get("kind"):
-        told = next((kind for kind in _KINDS if kind == note.text), None)
-        if told is None:
+        known = next((kind for kind in _KINDS if kind == note.text), None)
+        if known is None:
             raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
-        kind = told
+        kind = known
     given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
     if note := found.get("seconds"):
         seconds, most = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0, longest_save(checkpoint)
         if not 0 < seconds <= most:
             raise Refused(Reason.HOOK, "hook-time-wrong", note.place, value=note.text, most=most)
 
-    # 2. The policy's hook stays but for what is written, or another kind takes its place.
+    # 2. Annotations change the policy's hook, or another kind replaces it.
     if kind == by_policy.kind:
         return structs.replace(by_policy, seconds=seconds or by_policy.seconds, **given)
     lacking = missing(kind, given)
     if lacking is not None:
         place, key = found["kind"].place, FIELDS[lacking]
         raise Refused(Reason.HOOK, "hook-field-missing", place, kind=kind, lacking=lacking, key=key)
-    # The policy's time for a save, whichever hook asks for it. The time of a `sleep` is no time for a save.
+    # The policy's time for a save holds for any hook, except `sleep`, whose time is not that of a save.
     other = "none" in (kind, by_policy.kind) or "sleep" in (kind, by_policy.kind)
     return completed(kind, seconds or (None if other else by_policy.seconds), given)
 
@@ -160,23 +160,23 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
 
 
 def longest_save(checkpoint: Checkpoint, tier: str | None = None) -> int:
-    """The seconds for which a capped grace period has room: that of a tier's pods, or of any."""
+    """Return the seconds for which a capped grace period has room, for a tier's pods or for any."""
     return checkpoint.tier_caps.get(tier or "", checkpoint.max_grace_period) - checkpoint.margin
 
 
 DEFAULT_GRACE = 30
-"""Seconds a pod has where it says nothing (API default)."""
+"""The grace period in seconds of a pod that sets none (API default)."""
 OWN_PRE_STOP = Phrase("own-pre-stop")
 WINDOWS = Phrase("windows-pod")
 UNUSED_CLAIM = Phrase("claim-unused")
 
 
 class HookPlan(msgspec.Struct, frozen=True):
-    """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
+    """The fields to write on a pod. `grace` is in seconds. `containers` are the indices of those that get `handler`.
 
-    `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
-    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself, and
-    the token of one that reports.
+    `folder` is the mount path of the protocol's emptyDir; None if none is needed. `variables` are environment variables
+    by the index of their container. `volumes` bring the listener for programs that do not listen, and the token for
+    reports.
     """
 
     kind: HookKind
@@ -189,7 +189,7 @@ class HookPlan(msgspec.Struct, frozen=True):
 
 
 class HookDecision(msgspec.Struct, frozen=True):
-    """The hook that was asked for, and the plan; without one, `why_not` says why the pod can't have the hook.
+    """The requested hook and its plan; without a plan, `why_not` says why the pod can't have the hook.
 
     `holders` are the indices of the app containers that ask for GPUs.
     """
@@ -203,25 +203,25 @@ class HookDecision(msgspec.Struct, frozen=True):
 def plan_hook(
     pod: Pod, workload_type: WorkloadType | None, facts: Facts, policy: TierPolicy, tier: str | None = None
 ) -> HookDecision:
-    """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be done."""
-    # 1. Without a hook that is asked for, or a container that has GPUs, there is nothing to plan.
+    """Return the plan of a pod's hook. Raises Refused if the pod asks for something impossible."""
+    # 1. Without a requested hook, or a container with GPUs, there is nothing to plan.
     asked = requested_hook(pod, workload_type, tier, facts.owners, policy.checkpoint)
     hook, holders = asked.hook, gpu_holders(pod, facts.devices, policy)
     if hook.kind == "none":
         return HookDecision(asked, holders)
-    if not holders:  # of claims that can't be read yet it can't be told who uses them
+    if not holders:  # the containers that use a claim are unknown while it can't be read
         unused = UNUSED_CLAIM if demand_of(Pod(), facts.devices, policy) > 0 else Phrase("no-gpu-container")
         return HookDecision(asked, holders, None, None if facts.unread_claims else unused)
 
-    # 2. A port's name becomes its number: the pod's containers share one address. A container without an image is
-    #    completed by its operator, so that its ports can't be known yet.
+    # 2. A port's name becomes its number, because the pod's containers share one address. The operator completes a
+    #    container without an image, so its ports are unknown yet.
     if not isinstance(hook.port, int):
         order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
         ports = [port.container_port for container in order for port in container.ports if port.name == hook.port]
         unknown = hook.port if any(not container.image for container in order) else 0
         hook = structs.replace(hook, port=ports[0] if ports else unknown)
 
-    # 3. The handler goes where none is.
+    # 3. Containers without a handler get one.
     handler = handler_of(hook)
     own = {index: pod.spec.containers[index].lifecycle for index in holders}
     free = tuple(index for index, each in own.items() if (each.pre_stop if each else None) in (None, handler))
@@ -229,7 +229,7 @@ def plan_hook(
     if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
 
-    # 4. The grace is at least what is there. It is no use to a save that torchrun cuts short.
+    # 4. The grace period never shrinks. A longer one does not help a save that torchrun cuts short.
     margin = policy.checkpoint.margin
     grace = max(grace_of(pod), hook.seconds + margin)
     if hook.kind == "sigterm":
@@ -243,7 +243,7 @@ def plan_hook(
 
 
 def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
-    """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
+    """Return the folder to mount; None for a folder within a volume that the pod already has."""
     folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
     if not folder or (hook.kind == "signal" and folder != FOLDER):
         return None
@@ -257,7 +257,7 @@ def _in_a_volume(container: Container, folder: str) -> bool:
 
 
 def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
-    """The plan with the listener, and with what it takes to report where somebody hears it."""
+    """Return the plan with the listener, and with its means to report if somebody receives reports."""
     listens, target = hook.kind == "listen", policy.reports if hook.reports and can_report(pod) else None
 
     def variables(index: int) -> Iterator[tuple[str, str]]:
@@ -265,7 +265,7 @@ def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPo
             yield from listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
         if target:
             yield "GPU_TIERS_REPORT", target.url
-            yield "GPU_TIERS_REPORT_CA", target.ca  # the PEM of what vouches for it
+            yield "GPU_TIERS_REPORT_CA", target.ca  # the PEM of the CA
 
     brought = (listener(policy.checkpoint.listener_image),) if listens else ()
     return structs.replace(
@@ -278,7 +278,7 @@ def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPo
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
     """Return why a pod can't have a hook; None where it can. Raises Refused for an unknown port in an annotation."""
     system = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
-    if system == "windows":  # which has no /bin/sh
+    if system == "windows":  # Windows has no /bin/sh
         return WINDOWS
     if hook.kind == "http" and not hook.port:
         if "port" in asked.fields:
@@ -292,6 +292,6 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
 
 
 def grace_of(pod: Pod) -> int:
-    """Seconds that a pod has to end, as it says itself."""
+    """Return the pod's own grace period in seconds."""
     there = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if there is None else there

@@ -1,4 +1,4 @@
-"""Warnings on how a pod ends: what a person should know before it is preempted. They say only what is sure.
+"""Warnings on how a pod ends, for the person to read before it is preempted. They state only what is certain.
 
 The table of texts says what each warning means.
 """
@@ -18,20 +18,20 @@ from webhook.policy.values.tier_policy import Checkpoint, HookKind
 def hook_warnings(
     pod: Pod, decision: HookDecision, checkpoint: Checkpoint, *, bare: bool = False
 ) -> tuple[AdmissionWarning, ...]:
-    """Every warning once, in the order of the checks. `bare` means that nobody makes the pod again."""
-    told = (*_of_hook(pod, decision), *_of_grace(pod, decision, checkpoint), *_of_end(pod, decision, bare=bare))
-    return tuple(dict.fromkeys(told))
+    """Return every warning once, in the order of the checks. `bare`: no controller makes the pod again."""
+    warnings = (*_of_hook(pod, decision), *_of_grace(pod, decision, checkpoint), *_of_end(pod, decision, bare=bare))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
     asked, plan, why_not = decision.asked, decision.plan, decision.why_not
     hook = asked.hook
-    # 1. What was asked for is not done, or takes the place of what the policy has.
+    # 1. A request that is not met, or that replaces the policy's hook.
     if hook.kind == "none" and "seconds" in asked.fields and not asked.by_annotation:
         yield AdmissionWarning("hook-ignored", kind="hook to time", reason=Phrase("timeout-alone"))
     if hook.kind != "none":
         by_choice = why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation
-        # A pod without a container that asks for GPUs was meant only if it says so: the launcher of a gang was not.
+        # A pod without a GPU container counts only if it asks itself: a gang's launcher does not.
         by_itself = asked.fields.get("kind", "").startswith("metadata.")
         if why_not and not by_choice and (decision.holders or by_itself or why_not == UNUSED_CLAIM):
             yield AdmissionWarning("hook-ignored", kind=f"{hook.kind} hook", reason=why_not)
@@ -42,7 +42,7 @@ def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
     if asked.by_annotation and other and decision.holders and not why_not:
         yield AdmissionWarning("hook-overrides-policy", kind=hook.kind, policy=asked.by_policy.kind)
 
-    # 2. The hook needs something of the pod that nobody sees here.
+    # 2. The hook needs something of the pod that is not visible here.
     if plan is None:
         return
     if plan.kind == "http" and plan.handler is not None:
@@ -59,7 +59,7 @@ def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
 
 
 def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Iterator[AdmissionWarning]:
-    """The time that the pod has to end, beside a preStop that the user wrote and beside the cap of its tier."""
+    """Warn of the pod's time to end, compared with the user's own preStop and the cap of its tier."""
     asked, plan, cap = decision.asked, decision.plan, decision.asked.cap
     grace = plan.grace if plan else grace_of(pod)
     for container in (pod.spec.containers[index] for index in decision.holders):
@@ -75,7 +75,7 @@ def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Itera
 
 
 def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[AdmissionWarning]:
-    """How the program and its helpers end, and what is left of them. What wants no hook says nothing of its program."""
+    """Warn of how the program and its helpers end, and what they lose. The kind `none` skips the program."""
     holders = [pod.spec.containers[index] for index in decision.holders]
     wanting = holders if decision.asked.hook.kind != "none" else []
     for container in wanting if not pod.spec.share_process_namespace else ():
@@ -95,7 +95,7 @@ def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[Admissi
 
 
 _PART_OF: Mapping[HookKind, tuple[HookKind, ...]] = {"listen": ("file",)}
-"""Kinds that another one includes, so that nothing is lost with them."""
+"""The kinds that another kind includes, so that nothing is lost with them."""
 
 
 _SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")

@@ -16,12 +16,12 @@ from webhook.policy.workloads.kind_table import KindRow
 
 JOB = GroupKind("batch", "Job")
 DEFAULT_BACKOFF = 6
-"""What the API server writes where nothing stands."""
+"""The backoffLimit that the API server writes if none is set."""
 ENOUGH = 20
-"""Preemptions that a training run of weeks may well see: a higher limit was set by somebody who counted on them."""
+"""Preemptions that a training run of weeks may see. Whoever set a higher limit counted on them."""
 ENDED_BY_SIGTERM = 143
 MOST_RULES = 20
-"""Of a podFailurePolicy, as the API server allows."""
+"""Rules in a podFailurePolicy, as the API server allows."""
 
 
 class ExitCodes(View, frozen=True):
@@ -32,7 +32,7 @@ class ExitCodes(View, frozen=True):
 
 
 class Condition(View, frozen=True):
-    """A pod's condition that a rule is about."""
+    """The condition of a pod that a rule matches."""
 
     type: str = ""
     status: str = "True"
@@ -47,12 +47,12 @@ class FailureRule(View, frozen=True):
 
     @property
     def on_preemption(self) -> bool:
-        """Tells whether it is about pods that were disrupted."""
+        """Tell whether it matches disrupted pods."""
         return any((each.type, each.status) == ("DisruptionTarget", "True") for each in self.on_pod_conditions)
 
     @property
     def on_sigterm(self) -> bool:
-        """Tells whether it is also about the exit code of a program that SIGTERM ended."""
+        """Tell whether it also matches the exit code of a program that SIGTERM ended."""
         codes = self.on_exit_codes
         return codes is not None and (ENDED_BY_SIGTERM in codes.values) == (codes.operator == "In")
 
@@ -64,7 +64,7 @@ class FailurePolicy(View, frozen=True):
 
 
 class JobSpec(View, frozen=True):
-    """A Job's spec, as far as failures are concerned."""
+    """The fields of a Job's spec that concern failures."""
 
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
@@ -78,7 +78,7 @@ class JobSpec(View, frozen=True):
 
     @property
     def limit(self) -> tuple[str, int]:
-        """The field that bounds how many pods may fail, and its value. A limit for each index lifts the default."""
+        """Return the field that bounds how many pods may fail, and its value. A limit per index lifts the default."""
         per_index, whole = self.backoff_limit_per_index, self.backoff_limit
         if per_index is None:
             return "backoffLimit", DEFAULT_BACKOFF if whole is None else whole
@@ -97,7 +97,7 @@ class RestartRule(View, frozen=True):
 
     @property
     def uncounted(self) -> bool:
-        """Tells whether its restarts don't count against maxRestarts."""
+        """Tell whether its restarts don't count against maxRestarts."""
         return self.action.endswith("AndIgnoreMaxRestarts")
 
     def applies(self, name: str, reason: str) -> bool:
@@ -122,7 +122,7 @@ class _Named(View, frozen=True):
 
 
 class _Holder(View, frozen=True):
-    """The specs in which Jobs lie: a CronJob's, a JobSet's, which a TrainJob's runtime holds."""
+    """The specs that contain Jobs: a CronJob's, a JobSet's, and the JobSet in a TrainJob's runtime."""
 
     job_template: _Job = _Job()
     replicated_jobs: tuple[_Named, ...] = ()
@@ -130,7 +130,7 @@ class _Holder(View, frozen=True):
 
 
 class JobSeen(View, frozen=True):
-    """A Job in a workload: its place, its spec, and what a JobSet does when it fails; None outside a JobSet."""
+    """A Job in a workload: its place, its spec, and a JobSet's failure rules; None outside a JobSet."""
 
     path: str
     spec: JobSpec
@@ -138,10 +138,10 @@ class JobSeen(View, frozen=True):
     restarts: RestartPolicy | None = None
 
     def after(self, reason: str) -> tuple[str, int]:
-        """The JobSet's action on a Job that fails for this reason, and how many such failures it survives.
+        """Return the JobSet's action on a Job that fails for this reason, and how many such failures it survives.
 
-        A rule with message patterns may match or not. One that restarts without a limit is taken to match, so that no
-        warning comes where none is due.
+        A rule with message patterns may match or not. A rule that restarts without a limit is assumed to match, so that
+        no false warning appears.
         """
         if self.restarts is None:
             return "", 0
@@ -160,10 +160,10 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
-    """The fields of a Job's spec by which no preemption counts; none where it has a policy, or can't have one.
+    """Return the spec fields that keep preemptions from counting; none if the Job has a policy, or can't have one.
 
-    Neither a preempted pod counts, nor one of which a container that saves has ended as after SIGTERM. Of other
-    containers that says nothing: a sidecar ends so beside a program that crashed.
+    Neither a preempted pod counts, nor a pod whose saving container ended as after SIGTERM. Other containers prove
+    nothing, because a sidecar ends in the same way beside a program that crashed.
     """
     try:
         spec = view(tree.get("spec") or {}, JobSpec)
@@ -176,44 +176,44 @@ def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
 
 
 def _is_free(spec: JobSpec, tree: Tree) -> bool:
-    """Tells whether a Job may have a policy of ours: it needs restartPolicy Never, and replaces what has ended."""
+    """Tell whether a Job may have our policy: it needs restartPolicy Never, and replaces pods that have ended."""
     if spec.template.spec.restart_policy != "Never" or spec.pod_failure_policy is not None:
         return False
     if spec.pod_replacement_policy in ("", "Failed"):
         return True
-    # The API server writes podReplacementPolicy where nobody does, before any webhook sees the Job. A person who wrote
-    # it and applies the same manifest again must not find another value.
+    # The API server defaults podReplacementPolicy before any webhook sees the Job. A person who sets it and applies the
+    # same manifest again must not find another value.
     applied = [each for each in listed(at(tree, "metadata.managedFields")) if at(each, "operation") == "Apply"]
     text = mapped(at(tree, "metadata.annotations")).get(_LAST_APPLIED, "")
     return "podReplacementPolicy" not in str(text) and all(at(each, _OWNED) is None for each in applied)
 
 
 LOST_NODE = AdmissionWarning("lost-node")
-"""The price of a podFailurePolicy of ours, told to whoever applies what gets one."""
+"""The cost of our podFailurePolicy. The author of the Job is warned of it."""
 
 
 def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarning, ...]:
-    """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says.
+    """Return warnings on the Jobs of a workload; none if their shape is wrong, because the API server says so.
 
-    `adds`: the policy lets us add a podFailurePolicy. A Job that gets one needs no warning on its failures. If another
-    workload makes that Job, its author is told the price here, and the author of a Job when it is patched.
+    `adds`: the policy lets us add a podFailurePolicy. A Job that gets one needs no warning about failures. The cost is
+    reported to the author of the workload that makes the Job, or to the Job's author when the Job is patched.
     """
     try:
-        told: list[AdmissionWarning] = []
+        warnings: list[AdmissionWarning] = []
         for job in _jobs(tree, row):
             if not (adds and _is_free(job.spec, tree)):
-                told += _said(job, adds=adds)
+                warnings += _said(job, adds=adds)
             elif row.group_kind != JOB:
-                told.append(LOST_NODE)
+                warnings.append(LOST_NODE)
     except Refused:
         return ()
     retries = row.retries
-    if retries is not None and tree.get("apiVersion") != "kubeflow.org/v2beta1":  # whose launcher is a Job
+    if retries is not None and tree.get("apiVersion") != "kubeflow.org/v2beta1":  # its launcher is a Job
         for path, found in all_at(tree, retries.replicas):
             policy = mapped(found).get("restartPolicy") or retries.default
             if isinstance(policy, str) and policy not in retries.by:
-                told.append(AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind))
-    return tuple(dict.fromkeys(told))
+                warnings.append(AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=row.kind))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
@@ -226,16 +226,16 @@ def _jobs(tree: Tree, row: KindRow) -> Iterator[JobSeen]:
         case ("jobset.x-k8s.io", "JobSet") | ("trainer.kubeflow.org", "TrainJob"):
             if row.kind == "TrainJob":
                 spec, place = mapped(at(tree, "runtime.spec.template.spec")), "runtime"
-            held = view(spec, _Holder)
-            for index, each in enumerate(held.replicated_jobs):
+            holder = view(spec, _Holder)
+            for index, each in enumerate(holder.replicated_jobs):
                 path = f"{place}.replicatedJobs[{index}].template.spec"
-                yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=held.failure_policy)
+                yield JobSeen(path=path, spec=each.template.spec, name=each.name, restarts=holder.failure_policy)
 
 
 _REASONS = {"FailJob": "PodFailurePolicy", "FailIndex": "FailedIndexes"}
-"""Why a Job fails, as its condition Failed says it, by the action of the rule."""
+"""The reason in a Job's condition Failed, by the action of the rule."""
 _LIMITS = {"backoffLimit": "BackoffLimitExceeded", "backoffLimitPerIndex": "FailedIndexes"}
-"""The same, by the limit that is exceeded."""
+"""The reason in a Job's condition Failed, by the limit that is exceeded."""
 
 
 def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
@@ -253,7 +253,7 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
         return
     before_wished = AdmissionWarning("job-exit-code", path=f"{job.path}.podFailurePolicy.rules[{index}]")
 
-    # 2. Where the pod counts, say so unless Job and JobSet together survive enough of them.
+    # 2. If the pod counts, say so unless Job and JobSet together survive enough preemptions.
     if rule.action == "Count":
         _, restarts = job.after(_LIMITS[field])
         if (limit + 1) * (restarts + 1) > ENOUGH:
@@ -261,7 +261,7 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
         yield _counted(job, field, limit, adds=adds) if wished in ("", "Count") else before_wished
         return
 
-    # 3. The author's rule on DisruptionTarget chooses that the Job fails. Only a JobSet may count that against a limit.
+    # 3. The author's rule on DisruptionTarget makes the Job fail. Only a JobSet may count that against a limit.
     action, restarts = job.after(_REASONS.get(rule.action, ""))
     if rule.action == wished:
         if action.startswith("Restart") and restarts < ENOUGH:
@@ -274,7 +274,7 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
 
 
 def _counted(job: JobSeen, field: str, limit: int, *, adds: bool) -> AdmissionWarning:
-    """The warning that preemptions count. A runtime whose pods would restart Never would get a policy of ours."""
+    """Return the warning that preemptions count. A runtime whose pods would restart Never would get our policy."""
     never, own = job.spec.template.spec.restart_policy == "Never", job.spec.pod_failure_policy is not None
     if adds and job.path.startswith("runtime") and not never and not own:
         return AdmissionWarning("runtime-backoff", limit=limit)

@@ -1,11 +1,10 @@
-"""Plans the listener: what saves for a program that knows nothing of us, and the variables by which Python finds it.
+"""Plans the listener, which saves for a program that does not know gpu-tiers, and its environment variables.
 
 Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. The text
-travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639). It
-makes two files, joined from the modules of `listener/`: Python finds one file beside sitecustomize.py without a
-package, and a person reads it from top to bottom.
-Where reports are heard, the kubelet also writes a token for their audience, and renews it:
-https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
+travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639). The
+modules of `listener/` are joined into two files: Python finds a file beside sitecustomize.py without a package, and a
+person reads it from top to bottom. If reports are received, the kubelet also writes and renews a token for their
+audience: https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
 import ast
@@ -41,7 +40,7 @@ MODULES = (
     "replay",
     "lightning",
 )
-"""In the order in which they are read: each uses what stands above it."""
+"""The modules in reading order: each uses the ones above it."""
 START = "sitecustomize.py"
 LISTENER = "gpu_tiers_listen.py"
 HEAD = '''\
@@ -57,14 +56,14 @@ from __future__ import annotations
 
 @functools.cache
 def listener_texts() -> Mapping[str, str]:
-    """File name to text: what lies in the folder that stands first on a training's PYTHONPATH."""
+    """Return the files of the folder that comes first on a training's PYTHONPATH: name to text."""
     folder = resources.files("listener")
     modules = ((name, folder.joinpath(f"{name}.py").read_text(encoding="utf-8")) for name in MODULES)
     return {START: folder.joinpath(START).read_text(encoding="utf-8"), LISTENER: joined(modules)}
 
 
 def joined(modules: Iterable[tuple[str, str]]) -> str:
-    """One module of several: their imports once, then each under its name and what it says of itself."""
+    """Join several modules into one: their imports once, then each under its name with its summary."""
     imports: defaultdict[str, set[str]] = defaultdict(set)
     parts = []
     for name, text in modules:
@@ -87,7 +86,7 @@ def joined(modules: Iterable[tuple[str, str]]) -> str:
 
 
 CODE = "/opt/gpu-tiers/python"
-"""Where the files lie in a container, and in our image."""
+"""The folder of the files in a container, and in our image."""
 VOLUME = "gpu-tiers-listener"
 ANNOTATIONS = {"sitecustomize.py": "gpu-tiers.dev/listener-start", "gpu_tiers_listen.py": "gpu-tiers.dev/listener"}
 """The annotation that holds each file."""
@@ -98,7 +97,7 @@ AUDIENCE = "reports.gpu-tiers.dev"
 TOKEN_FOLDER = "/var/run/secrets/gpu-tiers.dev"  # noqa: S105 - a folder
 REPORT_VOLUME = "gpu-tiers-report"
 TOKEN_SECONDS = 3600
-"""How long a token is good. The kubelet renews it when four fifths are over."""
+"""The lifetime of a token. The kubelet renews it after four fifths."""
 _PROJECTED: dict[str, Any] = {
     "defaultMode": 0o644,
     "sources": [
@@ -109,13 +108,13 @@ _PROJECTED: dict[str, Any] = {
 _PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
 INDEX = "batch.kubernetes.io/job-completion-index"
 _ISOLATED = re.compile(r"\bpython[0-9.]*(\s+-[A-Za-z]+)*\s+-[A-Za-z]*[EIS]")
-"""Options by which Python looks at no variable, or runs no sitecustomize."""
+"""Options with which Python ignores variables or runs no sitecustomize."""
 _NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r-base|rust)([:@]|$)")
-"""Images of Docker Hub's official library that bring no Python."""
+"""Images of Docker Hub's official library without Python."""
 
 
 class VolumeMounted(msgspec.Struct, frozen=True):
-    """A volume, where containers mount it, and the annotations that it shows."""
+    """A volume, its mount path in containers, and the annotations that it shows."""
 
     volume: dict[str, Any]
     mount: dict[str, Any]
@@ -123,14 +122,14 @@ class VolumeMounted(msgspec.Struct, frozen=True):
 
 
 def listener(image: str) -> VolumeMounted:
-    """The listener; from an image where one is named."""
+    """Return the listener's volume; from an image if one is named."""
     annotations = {} if image else {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
     inside = {"subPath": CODE.lstrip("/")} if image else {}
     return VolumeMounted(volume(image), {"name": VOLUME, "mountPath": CODE, "readOnly": True, **inside}, annotations)
 
 
 def volume(image: str) -> dict[str, Any]:
-    """The volume, as the API server stores it."""
+    """Return the volume, as the API server stores it."""
     if image:
         return {"name": VOLUME, "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
     items = [
@@ -143,7 +142,7 @@ def volume(image: str) -> dict[str, Any]:
 def listener_variables(
     pod: Pod, container: Container, hook: Hook, owners: Sequence[Workload]
 ) -> Iterator[tuple[str, str]]:
-    """The variables that a container needs, each in place of its own of that name."""
+    """Yield the variables that a container needs; each replaces the container's own of that name."""
     own = _own(container, _PATH)
     before = own.value if own else "" if hook.python_path == NO_PATH else hook.python_path
     yield _PATH, before if before.split(":")[0] == CODE else ":".join(filter(None, (CODE, before)))
@@ -155,25 +154,26 @@ def listener_variables(
 
 
 def report_volume() -> VolumeMounted:
-    """The token, and where containers find it."""
+    """Return the volume with the token, and its mount path."""
     mount = {"name": REPORT_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
     return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount)
 
 
 def can_report(pod: Pod) -> bool:
-    """Tells whether the volume's name is free, or taken by ours."""
+    """Tell whether the volume's name is free, or used by our own volume."""
     return all(each.name != REPORT_VOLUME or each.projected == _PROJECTED for each in pod.spec.volumes)
 
 
 def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
-    """The uid by which a pod knows the checkpoints of those before it: of the outermost gang, which survives retries.
+    """Return the uid by which a pod finds earlier checkpoints: that of the outermost gang, which survives retries.
 
-    A Ray cluster, a Workflow, a Notebook run one program after another: what one saved is not for the next. "" then,
-    also where a wrapper holds one. Shards do so too, but the next try of each has its index.
+    A Ray cluster, a Workflow or a Notebook runs several programs, and a checkpoint of one is not for the next. The
+    result is "" for these, also if a wrapper contains one. Shards run several too, but the next try of each has its
+    index.
     """
     whole = gang_among(owners)
-    held = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
-    program = gang_among(held) if held else whole
+    wrapped = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
+    program = gang_among(wrapped) if wrapped else whole
     if whole is None or program is None or program.row.usual is WorkloadType.INTERACTIVE:
         return ""
     if whole.uid.startswith(FROM_FILE):
@@ -210,11 +210,11 @@ def _container_obstacle(container: Container, hook: Hook) -> Phrase | None:
 
 
 def hides_path(pod: Pod, hook: Hook, containers: Sequence[int]) -> bool:
-    """Tells whether an image's own PYTHONPATH, which nobody sees here, would be hidden by ours."""
+    """Tell whether our PYTHONPATH would hide the image's own, which is not visible here."""
     own = [_own(pod.spec.containers[index], _PATH) for index in containers]
     return not hook.python_path and any(each is None or each.value == CODE for each in own)
 
 
 def _own(container: Container, name: str) -> Variable | None:
-    """A variable as the container sets it; the last of a name counts."""
+    """Return a variable that the container sets; the last of a name counts."""
     return next((each for each in reversed(container.env) if each.name == name), None)

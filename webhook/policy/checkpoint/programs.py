@@ -1,9 +1,9 @@
-"""How the program of a container ends, told by its command: a shell before it, torchrun, where it saves.
+"""Tells from a container's command how its program ends: a shell before it, torchrun, and where it saves.
 
 A shell as first process gets no default action for SIGTERM from Linux, and passes nothing on.
 
-torchrun gives its workers 30 s after SIGTERM, whatever the pod's grace. Since torch 2.12 a variable or an option says
-otherwise; older ones read neither. Source: https://github.com/pytorch/pytorch/pull/172596
+torchrun gives its workers 30 s after SIGTERM, whatever the pod's grace period. Since torch 2.12 a variable or an option
+changes that; older versions read neither. Source: https://github.com/pytorch/pytorch/pull/172596
 """
 
 import re
@@ -14,10 +14,10 @@ from typing import Any
 from webhook.objects.pods import Container, Pod
 
 LONGEST = 4_096
-"""Characters of a command or a script that are searched."""
+"""Characters of a command or script that are searched."""
 _SHELL = re.compile(r"(.*/)?(ba|da|a|k|z)?sh")
 _OWN_WAY = re.compile(r"(^|[;&|\n({])\s*(exec\s+[^\s<>&\d]|trap\s)")
-"""The program takes the shell's place, or the shell listens."""
+"""The program replaces the shell, or the shell handles signals."""
 _SIMPLE = re.compile(r"[^;&|<>\n`$()]*")
 _SLEEP = re.compile(r"(sleep|.*/sleep) ([0-9]{1,9})s?")
 
@@ -32,9 +32,9 @@ _CHECKPOINT = re.compile(
 
 
 def is_first_process(container: Container) -> bool:
-    """Tells whether a container surely starts as `sh -c` and the shell stays. A script in a file may do anything.
+    """Tell whether a container surely starts as `sh -c` and the shell stays. A script in a file may do anything.
 
-    bash takes itself away for a single plain command; other shells do not (tried with dash 0.5.12, bash 5.2).
+    bash replaces itself for a single plain command; other shells do not (tried with dash 0.5.12, bash 5.2).
     """
     words = (*container.command, *container.args)
     if not container.command or not _SHELL.fullmatch(words[0][:LONGEST]):
@@ -55,7 +55,7 @@ def _script(words: tuple[str, ...]) -> str:
 
 
 def sleeps(handler: dict[str, Any]) -> int:
-    """The seconds that a preStop handler is sure to sleep; 0 where nothing tells."""
+    """Return the seconds that a preStop handler is sure to sleep; 0 if unknown."""
     action, execution = handler.get("sleep"), handler.get("exec")
     if isinstance(action, dict) and isinstance(action.get("seconds"), int):
         return int(action["seconds"])
@@ -68,9 +68,9 @@ def sleeps(handler: dict[str, Any]) -> int:
 
 
 def shutdown_timeout(container: Container, seconds: int) -> str | None:
-    """The value of the variable that lets the workers of a container save for so long; None if it isn't needed.
+    """Return the value of the variable that lets a container's workers save for so long; None if it isn't needed.
 
-    What the user said stays: a variable of that name, the option, or a list of variables (`envFrom`) that may hold it.
+    The user's setting stays: a variable of that name, the option, or a list of variables (`envFrom`) that may have it.
     """
     command = " ".join((*container.command, *container.args))[:LONGEST]
     if seconds <= OWN_SECONDS or not _LAUNCHER.search(command) or _OPTION.search(command) or container.env_from:
@@ -79,20 +79,20 @@ def shutdown_timeout(container: Container, seconds: int) -> str | None:
 
 
 def lost_checkpoints(container: Container, pod: Pod) -> Iterator[tuple[str, str]]:
-    """Checkpoint paths of a container that surely lie on an emptyDir, which dies with the pod, each with its volume.
+    """Yield checkpoint paths of a container that surely lie on an emptyDir, which dies with the pod, with the volume.
 
     The name says checkpoint, the path lies in the volume, and no other container mounts it to carry the files away.
     """
     emptydirs = {volume.name for volume in pod.spec.volumes if volume.empty_dir is not None}
     if not emptydirs:
         return
-    # 1. Find what may be a path and its name: variables, `--ckpt-dir=/x`, `--ckpt-dir /x`.
+    # 1. Find possible paths and their names: variables, `--ckpt-dir=/x`, `--ckpt-dir /x`.
     words = (*container.command, *container.args)
     pairs = [(each.name, each.value) for each in container.env if isinstance(each.value, str) and each.value[:1] == "/"]
     pairs += [(name, value) for name, _, value in (word.partition("=") for word in words) if value[:1] == "/"]
     pairs += [(word, after) for word, after in pairwise(words) if word[:1] == "-" and after[:1] == "/"]
 
-    # 2. It lies in the volume that is mounted deepest.
+    # 2. The path lies in the volume that is mounted deepest.
     for path in (value for name, value in pairs if _CHECKPOINT.fullmatch(name[:100])):
         mounts = [each for each in container.volume_mounts if f"{path}/".startswith(f"{each.mount_path.rstrip('/')}/")]
         volume = max(mounts, key=lambda mount: len(mount.mount_path)).name if mounts else ""

@@ -1,7 +1,7 @@
-"""The work that an eviction loses: whether the pod has saved, the GPU-time since, and its cost for other schedulers.
+"""The work that an eviction loses: whether the pod saved, the GPU-time since, and its cost for other schedulers.
 
-Whether a pod saved is told by its hook and the kubelet. The costs go in steps: what is written stays as long as it is
-off by less than one.
+The hook and the kubelet report whether a pod saved. Costs change in steps: the written value stays until it is off by
+one.
 """
 
 import re
@@ -19,14 +19,14 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class LastSave(msgspec.Struct, frozen=True):
-    """The last whole save of a pod, in seconds since 1970, and its step where that is told."""
+    """The last complete save of a pod, in seconds since 1970, and its step if known."""
 
     step: int | None
     at: float
 
 
 class Work(msgspec.Struct, frozen=True, rename="camel"):
-    """GPU-seconds of work that no checkpoint holds. `exact`: since a save that was told; else at most so many."""
+    """GPU-seconds of work that no checkpoint covers. `exact`: since a reported save; otherwise an upper bound."""
 
     gpu_seconds: float
     exact: bool
@@ -41,10 +41,10 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: float | None) -> Work | None:
-    """The work of so many GPUs since a pod saved, or since its start where no save is known; None: not known either.
+    """Return the work of so many GPUs since a pod saved, or since its start; None if both are unknown.
 
-    A save from before its start is that from which it goes on, and what came of the time between is another pod's loss.
-    Clocks of machines differ, so an end may seem to come before its save, or before its start: then nothing is known.
+    A pod continues from a save before its start, and another pod lost the work between. Clocks of machines differ, so
+    an end may seem to precede the save or the start: then the work is unknown.
     """
     since = max(saved.at, started or 0.0) if saved else started
     if since is None or (saved is None and until <= since):
@@ -53,36 +53,36 @@ def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: flo
 
 
 def summed(parts: Iterable[Work]) -> Work:
-    """One part that is not exact makes the sum "at most"."""
+    """Return the sum; one part that is not exact makes it an upper bound."""
     known = [*parts]
     return Work(sum(each.gpu_seconds for each in known), exact=all(each.exact for each in known))
 
 
 LEAST = 5 * MINUTE
-"""GPU-seconds at risk that still are boost 0. Each boost stands for twice the work of the one below."""
+"""GPU-seconds at risk up to which the boost is 0. Each boost stands for twice the work of the one below."""
 MOST = 16
-"""The highest boost. Its work is 5,461 GPU-hours."""
-SAVES_APART = 5 * MINUTE
-"""A save that comes sooner after the one that is written stays unwritten."""
+"""The highest boost. It stands for 5,461 GPU-hours."""
+SAME_SAVE = 5 * MINUTE
+"""The written time of a save stays if the next save comes sooner than this."""
 
 
 def room_between(values: Iterable[int]) -> int:
-    """The highest boost by which nothing of one of these priorities reaches the next."""
+    """Return the highest boost by which none of these priorities reaches the next."""
     return min((above - below - 1 for below, above in pairwise(sorted(values))), default=MOST)
 
 
 def boost(gpu_seconds: float, written: int, room: int) -> int:
-    """The boost for so much work at risk; what is `written` stays until it is off by a whole one.
+    """Return the boost for so much work at risk; the `written` boost stays until it is off by a whole one.
 
-    It is never below 0: a workload below its own priority would be evicted by what waits at the same.
+    A boost is never below 0, because pending workloads of the same priority would evict the workload.
     """
     wanted = min(max(log2(max(gpu_seconds, LEAST) / LEAST), 0.0), room, MOST)
     return written if abs(wanted - written) < 1 else floor(wanted)
 
 
 def save_time(saved: float, written: float) -> float:
-    """When a pod has saved last, in whole seconds; what is `written` stays while it is about the same time."""
-    return written if abs(saved - written) < SAVES_APART else floor(saved)
+    """Return a pod's last save in whole seconds; the `written` time stays while it is about the same."""
+    return written if abs(saved - written) < SAME_SAVE else floor(saved)
 
 
 Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook", "unknown"]
@@ -96,16 +96,16 @@ IN_WORDS: dict[Saved, str] = {
     "unknown": "nothing tells whether it saved",
 }
 
-_TOLD = re.compile(
+_OUTCOME_LINE = re.compile(
     r"^gpu-tiers: (?:saved in (\d+) s|(not saved in \d+ s)|(the save failed)|(nothing listens))$", re.MULTILINE
 )
-"""What the hooks write into the termination message (hook_kinds.py); a program may write there too."""
+"""The line that the hooks write into the termination message (hook_kinds.py). A program may write there too."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`seconds` is how long the save took, where the hook tells; `because` says why nothing was saved.
+    """The outcome of an eviction. `seconds` is how long the save took, if known; `because` says why nothing was saved.
 
-    `step` is the one that was saved, where the program or its listener tells, and `before_end` the seconds from that
+    `step` is the step that was saved, if the program or its listener reports it. `before_end` are the seconds from that
     save to the end.
     """
 
@@ -126,11 +126,11 @@ SAVE_FAILED = Outcome("not-saved", because=": its save failed")
 FAILED = Outcome("not-saved", because=": its hook failed, or was cut off")
 UNKNOWN = Outcome("unknown")
 KILLED = 128 + signal.SIGKILL
-"""The exit code of SIGKILL, by which the kubelet ends what has used up its grace period."""
+"""The exit code of SIGKILL, by which the kubelet ends containers that used up the grace period."""
 
 
 class ContainerEnd(msgspec.Struct, frozen=True):
-    """The termination message and the exit code of a container that has ended, and when, in seconds since 1970."""
+    """A container that has ended: its termination message, exit code, and time in seconds since 1970."""
 
     message: str = ""
     exit_code: int = 0
@@ -138,7 +138,7 @@ class ContainerEnd(msgspec.Struct, frozen=True):
 
 
 class _Progress(msgspec.Struct, frozen=True):
-    """The last line of a listener in the termination message: times in seconds since 1970."""
+    """The last line of a listener in the termination message. Times are in seconds since 1970."""
 
     last_saved_step: Annotated[int, Meta(ge=0, le=2**53)]
     last_saved_at: float
@@ -148,7 +148,7 @@ _PROGRESS = re.compile(r"^gpu-tiers: progress (\{.{1,1000}\})$", re.MULTILINE)
 
 
 def last_save(end: ContainerEnd) -> tuple[int, int] | None:
-    """The step that a container saved last, and how many seconds before its end; None where it tells none."""
+    """Return the last saved step of a container, and how many seconds before its end that was; None if unknown."""
     progress = _progress(end)
     if progress is None or end.finished_at is None:
         return None
@@ -156,21 +156,21 @@ def last_save(end: ContainerEnd) -> tuple[int, int] | None:
 
 
 def _progress(end: ContainerEnd) -> _Progress | None:
-    told = _PROGRESS.findall(end.message)
+    lines = _PROGRESS.findall(end.message)
     try:
-        return msgspec.json.decode(told[-1], type=_Progress) if told else None
+        return msgspec.json.decode(lines[-1], type=_Progress) if lines else None
     except msgspec.DecodeError:
         return None
 
 
 def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float | None) -> LastSave | None:
-    """The last save of an evicted pod, by what its containers tell: of several that of the oldest counts.
+    """Return the last save of an evicted pod by its containers' reports; the oldest of several counts.
 
-    The file hook tells how many seconds a save took from when it was asked for: that was `asked_at`.
+    The file hook reports how many seconds a save took from `asked_at`, when it was requested.
     """
-    told = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
-    if told:
-        return min(told, key=lambda each: each.at)
+    saves = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
+    if saves:
+        return min(saves, key=lambda each: each.at)
     if outcome.saved == "saved" and outcome.seconds is not None and asked_at is not None:
         return LastSave(None, asked_at + outcome.seconds)
     return None
@@ -179,25 +179,25 @@ def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float |
 def outcome_of(
     ends: Mapping[str, ContainerEnd], *, hooked: Collection[str], telling: Collection[str], failed: bool, seen: bool
 ) -> Outcome:
-    """The outcome of the worst container that tells one.
+    """Return the outcome of the worst container that reports one.
 
-    `ends` has the containers that have ended, by name. `hooked` are those that have a preStop handler, `telling` those
-    of them whose handler writes down what came of it. `failed` tells whether the kubelet reported one as failed, `seen`
-    whether all containers were seen to have ended. One that ended with 0 was done, and had no hook run. Any other that
-    tells nothing may have crashed before, or have written over what its hook told.
+    `ends` are the containers that have ended, by name. `hooked` have a preStop handler, and `telling` are those of them
+    whose handler writes its outcome. `failed`: the kubelet reported a failed handler. `seen`: all containers were seen
+    to end. A container that ended with 0 was done, and had no hook run. Any other container without a report may have
+    crashed before, or have overwritten its hook's line.
     """
-    told, lines = [], [(end, found) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    outcomes, lines = [], [(end, found) for end in ends.values() for found in _OUTCOME_LINE.finditer(end.message)]
     for end, found in lines:
         seconds, late, save_failed, _ = found.groups()
         if seconds is not None:
             step, before_end = last_save(end) or (None, None)
-            told.append(Outcome("saved", int(seconds), step=step, before_end=before_end))
+            outcomes.append(Outcome("saved", int(seconds), step=step, before_end=before_end))
         else:
-            told.append(LATE if late else SAVE_FAILED if save_failed else Outcome("nothing-listens"))
-    silent = (ends[name] for name in telling if name in ends and not _TOLD.search(ends[name].message))
-    told += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
-    if told:
-        return max(told, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
+            outcomes.append(LATE if late else SAVE_FAILED if save_failed else Outcome("nothing-listens"))
+    silent = (ends[name] for name in telling if name in ends and not _OUTCOME_LINE.search(ends[name].message))
+    outcomes += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
+    if outcomes:
+        return max(outcomes, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
     if not hooked:
         return Outcome("no-hook")
     if failed:

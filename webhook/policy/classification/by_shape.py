@@ -1,6 +1,6 @@
-"""Objects whose kind no row describes, told by their shape: pod templates and whole objects, wherever they lie.
+"""Reads objects whose kind has no row by their shape: pod templates and whole objects, wherever they lie.
 
-The webhook is not asked about such an object, only about the pods and objects that come of it.
+The webhook does not see such an object, only the pods and objects that it creates.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _BLUEPRINTS = (
     *("Class", "Composition", "Config", "Definition", "Kind", "Policy", "Profile", "Revision", "Runtime", "Template"),
 )
-"""How kinds end that only describe others, as a ClusterTrainingRuntime does: they make no pods themselves."""
+"""Endings of kinds that only describe others, such as ClusterTrainingRuntime: they make no pods themselves."""
 _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
-"""Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
+"""Groups whose kinds without a row are blueprints too (Task, Pipeline), or records (Workload)."""
 
 
 def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
-    """The evidence of a manifest's workload type; None where no GPU is asked for, or it can't be read."""
+    """Return the evidence of a manifest's workload type; None if it asks for no GPU or can't be read."""
     row = policy.kinds.by_kind.get(manifest.group_kind)
     try:
         if manifest.group_kind == POD:
@@ -45,7 +45,7 @@ def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None
 
 
 def row_by_shape(manifest: Manifest) -> KindRow:
-    """A row for this one object, with the places of pod templates in it as they look."""
+    """Return a row for this one object, with the places that look like pod templates."""
     forms = {steps: _form_of(node) for steps, node in _shapes_in(manifest.tree) if not _is_object(node)}
     templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
     return KindRow(manifest.group, manifest.kind, "", "the object's own shape", templates=templates)
@@ -61,7 +61,7 @@ def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
 
 
 def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
-    """The whole objects in this one, as a ManifestWork carries them, each with its place."""
+    """Yield the whole objects in this one, as a ManifestWork carries them, each with its place."""
     for steps, node in _shapes_in(manifest.tree):
         if _is_object(node):
             metadata = {"namespace": manifest.namespace, "name": manifest.name} | (node.get("metadata") or {})
@@ -69,7 +69,7 @@ def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
 
 
 def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manifest]:
-    """The object and the objects in it that a cluster would hold too: of a known kind those that it creates."""
+    """Yield the object, and the objects in it that a cluster would have too; of a known kind those it creates."""
     yield manifest
     row = kinds.by_kind.get(manifest.group_kind)
     inside = (
@@ -83,7 +83,7 @@ def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
     try:
         return may_hold_gpus(view(template, Pod), policy)
     except Refused:
-        return False  # it only looked like one
+        return False  # it only looked like an object
 
 
 def _templates(steps: tuple[str, ...], form: Form) -> Templates:
@@ -94,13 +94,13 @@ def _templates(steps: tuple[str, ...], form: Form) -> Templates:
 
 
 def _replicas(holder: Tree) -> int:
-    """Return the number that stands beside it; what an unknown kind calls replicas may be anything."""
+    """Return the number beside it, because an unknown kind may call anything replicas."""
     found = holder.get("replicas")
     return found if isinstance(found, int) and found > 0 else 1
 
 
 def _shapes_in(tree: Tree) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    """Each part of an object that has a form or is an object itself, with its steps; nothing within those."""
+    """Yield each part of an object that has a form or is an object itself, with its path; nothing within those."""
     if not str(tree["kind"]).endswith(_BLUEPRINTS) and str(tree["apiVersion"]).partition("/")[0] not in _RECORDS:
         for field, item in tree.items():
             if field not in _NOT_SEARCHED:
@@ -120,13 +120,13 @@ def _found(node: object, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _is_object(node: Tree) -> bool:
-    """Tells whether it is a whole object; a reference to one has a name and no spec."""
-    told = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
-    return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
+    """Tell whether it is a whole object; a reference has a name and no spec."""
+    is_typed = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
+    return is_typed and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
 
 
 def _form_of(node: Tree) -> Form | None:
-    """The form of pod template that it looks like; a container has an image, and resources or a command."""
+    """Return the form of pod template that it looks like; a container has an image, and resources or a command."""
     if _is_pod_spec(node.get("spec")):
         return "template"
     if _is_pod_spec(node):

@@ -35,27 +35,28 @@ _PROGRAM_NAMES = {
     for word, workload_type in WORDS.name_words.items()
     if workload_type is not BATCH and WORDS.image_words.get(word) is workload_type and word not in WORDS.script_words
 }
-"""What names and images say alike: right in 95 % of the labelled manifests with such a variable. BATCH_SIZE is none."""
+"""Words in names and images with the same meaning: right in 95 % of labelled manifests with such a variable. Not
+BATCH_SIZE."""
 _SYSTEM_IMAGE = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(WORDS.system_images))})(?![a-z\d])")
 
 IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
-"""Of several words of an image: training last, since a person may wait for what else it may be."""
+"""The order for several words in an image: training is last, because a person may wait for any other."""
 
 _NIM = "nim"
-"""Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
+"""The publisher's folder for servers, whatever the model's name: nim/deepmind/alphafold2."""
 
 
 PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invocations|openapi|docs$)")
-"""How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""
+"""Starts of readiness paths of model servers; a notebook uses a path below /api or /lab."""
 
 
 def by_name(subject: Subject) -> Hint | None:
-    """The first name that tells."""
+    """Return the hint of the first name that has one."""
     return _first(subject.names(), subject)
 
 
 def by_names(subject: Subject) -> Hint | None:
-    """The name of the whole, if that and the name of a container with devices both say that it trains."""
+    """Return the workload's name, if it and the name of a container with devices both say training."""
     whole = _first(subject.called(), subject)
     names = ((CONTAINER_NAME, container.name[:LONGEST]) for container in subject.imaged())
     part = _first(names, subject) if whole else None
@@ -68,30 +69,30 @@ def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
 
 
 def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hint]:
-    """The hints of names, each with whose name it is."""
-    hints = ((whose, name_hint(name, ends=subject.ends)) for whose, name in names)
-    return (hint._replace(clue=whose) for whose, hint in hints if hint)
+    """Yield the hints of names, each with its owner."""
+    hints = ((name_owner, name_hint(name, ends=subject.ends)) for name_owner, name in names)
+    return (hint._replace(clue=name_owner) for name_owner, hint in hints if hint)
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
-    """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
+    """Return a name that ends in evaluation, benchmark or test. The word batch doesn't count: it is ambiguous."""
     found = by_name(subject)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 
 
 def by_kind(subject: Subject) -> Hint | None:
-    """The name of an unknown kind, such as TrainJob or LLMService."""
+    """Return the hint of an unknown kind's name, such as TrainJob or LLMService."""
     return _first([("kind", subject.unknown_kind())], subject)
 
 
 def by_variable(subject: Subject) -> Hint | None:
-    """The first variable whose name tells."""
-    told = (variable_hint(name) for name in subject.variables())
-    return next((hint for hint in told if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
+    """Return the hint of the first variable whose name has one."""
+    hints = (variable_hint(name) for name in subject.variables())
+    return next((hint for hint in hints if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
 
 
 def by_what_is_around(subject: Subject) -> Hint | None:
-    """Tell by what the service account, or the first word of a variable, is called after: VLLM_USE_V1."""
+    """Tell by the name of the service account, or the first word of a variable: VLLM_USE_V1."""
     if subject.ends:
         return None
     account = subject.pod.spec.service_account_name[:LONGEST].lower()
@@ -100,7 +101,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
         *(("service account", word) for word in telling(account, _PROGRAM_NAMES)),
         *(("variable", word) for word in begins if word in _PROGRAM_NAMES),
     )
-    return next((Hint(_PROGRAM_NAMES[word], word, clue=whose) for whose, word in words), None)
+    return next((Hint(_PROGRAM_NAMES[word], word, clue=name_owner) for name_owner, word in words), None)
 
 
 @lru_cache(REMEMBERED)
@@ -113,9 +114,9 @@ def variable_hint(name: str) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
-    """Tell by the last word that tells. What ends is no server, but maybe a server's benchmark."""
+    """Tell by the last word with a hint. A workload that ends is no server, but may be a server's benchmark."""
     words = list(telling(name.lower(), _NAMES))
-    # Beside a one-off task, the method by which something was trained tells nothing.
+    # A one-off task may be named after the training method of its model.
     if any(word in WORDS.one_off_tasks or WORDS.name_words[word] is WorkloadType.BATCH for word in words):
         words = [word for word in words if word not in WORDS.methods]
     for word in reversed(words):
@@ -128,7 +129,7 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
 
 
 def by_image(subject: Subject) -> Hint | None:
-    """The first type, in the order above, among the words of the images. An image made for training may also serve."""
+    """Return the first type, in the order above, among the words of the images. A training image may also serve."""
     packed = _packed(subject, but=SERVING if subject.ends else None)
     hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
     if hint is None or subject.ends:
@@ -137,12 +138,12 @@ def by_image(subject: Subject) -> Hint | None:
         return None if by_answering(subject) else hint
     if hint.type is not TRAINING or by_listening(subject) is None:
         return hint
-    named = by_name(subject)  # what listens is made for training if a name says so
+    named = by_name(subject)  # a server in a training image, unless a name says training
     return hint if named and named.type is TRAINING else None
 
 
 def by_server(subject: Subject) -> Hint | None:
-    """Tell where both a name and an image say that it serves, read as for a workload that doesn't end."""
+    """Tell if both a name and an image say serving, read as for a workload that doesn't end."""
     named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in WORDS.one_off_tasks:
         return None
@@ -160,7 +161,7 @@ def _packed(subject: Subject, *, but: WorkloadType | None = None) -> Iterator[Hi
 
 @lru_cache(REMEMBERED)
 def is_system_image(image: str) -> bool:
-    """Tells whether it is a part of the cluster."""
+    """Tell whether an image is a part of the cluster."""
     return _SYSTEM_IMAGE.search(image.lower()) is not None
 
 
@@ -180,28 +181,28 @@ def image_hints(image: str) -> tuple[Hint, ...]:
 
 
 def by_probe(subject: Subject) -> Hint | None:
-    """A path at which servers of models are asked whether they are ready."""
+    """Return the hint of a path at which model servers report readiness."""
     paths = (path for path in subject.probed() if PROBES.match(path))
     return next((Hint(WorkloadType.SERVING, path) for path in paths), None)
 
 
 def by_port(subject: Subject) -> Hint | None:
-    """A port that programs are known by."""
+    """Return the hint of a port that programs are known by."""
     ports = (port for port in subject.ports() if port in WORDS.ports)
     return next((Hint(WORDS.ports[port], str(port)) for port in ports), None)
 
 
 def by_answering(subject: Subject) -> Hint | None:
-    """A name that says that it serves, of what others may ask: either alone says less."""
+    """Return a name that says serving, if others may connect: either alone is weaker."""
     names = (("kind", subject.unknown_kind()), *subject.names())
     hints = _hints_of(names, subject)
-    named = next((hint for hint in hints if hint.type is not BATCH), None)  # what is asked has no end
+    named = next((hint for hint in hints if hint.type is not BATCH), None)  # a server has no end
     asked = by_listening(subject) if named and named.type is SERVING else None
     return named._replace(clue=f"{named.clue} and {asked.clue}") if named and asked else None
 
 
 def by_listening(subject: Subject) -> Hint | None:
-    """Any port or probe at which others may ask."""
+    """Return the hint of any port or probe to which others may connect."""
     port = next(subject.asked_at(), None)
     if port is not None:
         return Hint(WorkloadType.SERVING, str(port), clue="port")
@@ -223,14 +224,14 @@ SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
     "answers": by_answering,
     "around": by_what_is_around,
 }
-"""The sources of guesses. A row of the table of kinds says which are asked, and in which order."""
+"""The sources of guesses. A row of the table of kinds says which are used, and in which order."""
 
 _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2:], "listens", "around")
 
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
-    # 1. A kind proves a type, or the fields of an object of it.
+    """Return the workload type with its evidence; None if nothing tells. Owners are the nearest first."""
+    # 1. A kind, or the fields of an object of it, proves a type.
     for owner in owners:
         row = owner.row
         if row.type is not None:
@@ -238,26 +239,26 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
         if owner.type is not None:
             return Evidence(owner.type, f"the fields of {owner}")
 
-    # 2. So does a label that only pods of one type have.
+    # 2. A label that only pods of one type have proves it too.
     member, known = not kinds.gang_labels.isdisjoint(pod.metadata.labels), kinds.telling_labels
-    told = [
+    telling = [
         pair
         for labels in (pod.metadata.labels, *(owner.labels for owner in owners))
         for key in known.keys() & labels.keys()
         for pair in known[key]
         if pair[1].value in (None, labels[key])
     ]
-    if told:
-        _, label = min(told)
+    if telling:
+        _, label = min(telling)
         proven = Evidence(label.type, f"its label {label.key}")
         return _unless(Subject.of(pod, owners, member=member), label.unless, proven)
 
-    # 3. Else what runs in a general launcher tells, then what the launcher is mostly used for.
+    # 3. In a general launcher the program decides, then the launcher's usual use.
     subject = Subject.of(pod, owners, member=member and not owners)
     if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
         return None
-    # The outermost owner's row says which guesses come first, because a JobSet says more than the Jobs it is made of.
-    # One that has a usual use goes before others, and what only wraps another says nothing.
+    # The outermost owner's row says which guesses come first, because a JobSet says more than the Jobs that it makes.
+    # An owner with a usual use precedes others, and a mere wrapper says nothing.
     outwards = [each for each in reversed(owners) if not each.row.wraps] or list(owners)
     launcher = next((each for each in outwards if each.row.usual), next(iter(outwards), None))
     usual = _usual_use(subject, launcher, kinds)
@@ -266,7 +267,7 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
 
 def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
-    """The type of a workload as it is applied. Where only its operator knows the GPUs, only proof counts."""
+    """Return the type of a workload as it is applied. If only its operator knows the GPUs, only proof counts."""
     holding = [member for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
@@ -278,9 +279,9 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
 
 
 def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
-    """The given evidence, unless a guess says another type: then that guess, which remembers the evidence.
+    """Return the given evidence, or a guess of another type, which remembers that evidence.
 
-    A guess that shows the same type confirms the usual use of a launcher.
+    A guess of the same type confirms the usual use of a launcher.
     """
     found = _guess(subject, sources)
     if found is None:
@@ -291,7 +292,7 @@ def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Ev
 
 
 def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
-    """The first guess, in the order of the sources, that shows what runs; where none does, the first that hints."""
+    """Return the first guess, in the order of the sources, that shows what runs; otherwise the first that hints."""
     for source in sorted(sources, key=lambda source: source not in SHOWN):
         hint = SOURCES[source](subject)
         if hint is not None:
@@ -302,12 +303,13 @@ def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
 
 def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Evidence | None:
     """Tell what the launcher of a pod is mostly used for."""
-    # 1. Shards by index are batch, whatever their kind's usual use: they wait for one another in no gang.
+    # 1. Indexed shards are batch, whatever their kind's usual use, because they don't wait for one another as a gang
+    #    does.
     shards = next((each for each in subject.owners if each.shards), None)
     if shards is not None:
-        told = f"the usual use of Indexed completions above its parallelism, {shards}"
-        return Evidence(WorkloadType.BATCH, told, Grade.Usual)
-    # 2. The kind of the owner, or a label where that can't be seen.
+        usual_use = f"the usual use of Indexed completions above its parallelism, {shards}"
+        return Evidence(WorkloadType.BATCH, usual_use, Grade.Usual)
+    # 2. The kind of the owner, or a label if the owner is not visible.
     if owner is not None:
         return (
             Evidence(owner.row.usual, f"the usual use of its kind, {owner}", Grade.Usual) if owner.row.usual else None
@@ -315,7 +317,7 @@ def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Ev
     for key in subject.pod.metadata.labels:
         if key in kinds.usual_labels:
             return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)
-    # 3. A bare pod that is made to end is usually batch, as a Job is, if it says what it runs; else that is a hint.
+    # 3. A bare pod that ends is usually batch, like a Job, if its command is known; otherwise that is a hint.
     if not subject.ends:
         return None
     by_hand = subject.pod.metadata.controller is None and any(subject.commands())
@@ -324,7 +326,7 @@ def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Ev
 
 
 def make_expressions() -> None:
-    """Make the expressions of commands and variables now, because the first review would wait for them."""
+    """Compile the expressions of commands and variables now, because the first review would wait for them."""
     for made in (False, True):
         command_hints("", ends=False, made=made)
     variable_hint("")

@@ -1,6 +1,6 @@
-"""Guesses from commands: what runs in the containers, what owners say they run, and what a script is called.
+"""Guesses from commands: what runs in the containers, what owners say they run, and the name of a script.
 
-The words that hint at a type stand in commands.yaml and words.yaml: weak evidence, called a guess.
+The words that hint at a type are in commands.yaml and words.yaml. They are weak evidence, called a guess.
 """
 
 import re
@@ -20,7 +20,7 @@ _ANY_PROGRAM = "* "
 
 
 class Words(frozenset[str]):
-    """Words with blanks between them, in groups."""
+    """Words separated by blanks, in groups."""
 
     @classmethod
     def read(cls, groups: Iterable[str]) -> "Words":
@@ -38,9 +38,9 @@ class WordTypes(dict[str, WorkloadType]):
 
 
 class Commands(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
-    """Phrases with commas between them, in groups, and what no phrase can say, as regular expressions.
+    """Phrases separated by commas, in groups, and regular expressions for what no phrase can say.
 
-    An expression may go over several lines of the file. A table is equal to itself alone, and hashed at once.
+    An expression may span several lines of the file. A table is equal only to itself, so that it is hashed once.
     """
 
     phrases: tuple[str, ...] = ()
@@ -85,9 +85,9 @@ WORDS: WordTables = _table("words.yaml", WordTables)
 
 @cache
 def pattern_of(commands: Commands) -> re.Pattern[str]:
-    """One expression for all phrases and patterns of an entry; a phrase begins and ends where a word does.
+    """Return one expression for all phrases and patterns of an entry; a phrase begins and ends at word boundaries.
 
-    It is made when it is first asked for: all of them take a quarter of what a command takes to start.
+    It is compiled when first needed: all of them take a quarter of a command's start-up time.
     """
     phrases = [phrase.strip() for group in commands.phrases for phrase in group.split(",")]
     of_any = [_expression(each.removeprefix(_ANY_PROGRAM)) for each in phrases if each.startswith(_ANY_PROGRAM)]
@@ -109,7 +109,7 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
 _STARTER = r"(?:(?:\S*/)?(?:mpirun|mpiexec|horovodrun|srun)\b[^\n;&|]{0,500}?\s(?=(?:\S*/)?(?:python[\d.]*|sleep) ))?"
-"""Starts a program that stands after its options, once for each process."""
+"""A program that starts another one after its options, once for each process."""
 _PLAIN = re.compile(
     rf"(?:\S*sh (?:-\S+ )*)?{_STARTER}(?:"
     r"sleep +[\d.]+[smh]?[\s;]*"
@@ -124,14 +124,14 @@ _WAITS = re.compile(
 )
 
 _PYTHON_SCRIPT = re.compile(r"(?<![\w.-])python[\d.]*(?: +-[a-z]\b)* +(?!-)(?:\S{0,200}/)?([\w-]{1,100})\.py\b")
-"""Python with a script of somebody's own."""
+"""Python with the user's own script."""
 
 _WRAPPED = re.compile(
     r"(?:\A|[\n;&|]|\b(?:ba|da|z)?sh (?:-\w{1,9} )?-\w{0,4}c) *"
     r"(?!(?:for|while|until|if|case|set|trap|kill|function|local|alias|test|env)\b)"
     r"[a-z][\w.-]{0,60} +(?P<program>[a-z][\w-]{0,60})(?![\w./:=@-])"
 )
-"""The second word of a command, where that is a word: the program that a wrapper starts."""
+"""The second word of a command: the program that a wrapper starts."""
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
@@ -139,28 +139,28 @@ _NOISE, _SCRIPT = (re.compile(each.replace("\n", "")) for each in (COMMANDS.nois
 _SCRIPTS = WORDS.script_words.keys() | WORDS.one_off_tasks
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _OF_ANYTHING = frozenset(["app", "main", "server"])
-"""Scripts so called may do anything."""
+"""Names of scripts that may do anything."""
 _TESTS = frozenset(["test", "tests"])
 
 AT_ONCE = (INTERACTIVE, TRAINING, SERVING, BATCH)
-"""Of several things that a workload runs at once: a person's session, then what would be lost, then who waits."""
+"""The order for things that run at once: a person's session, then what would be lost, then what others wait for."""
 
 AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
-"""In a workload that ends, a server beside other work only serves that work."""
+"""The order in a workload that ends: a server beside other work only serves that work."""
 
 
 def by_command(subject: Subject) -> Hint | None:
-    """The heaviest hint of all commands."""
+    """Return the heaviest hint of all commands."""
     texts = list(subject.commands())
     made = subject.ends and bool(subject.owners)  # by a Job, not by a person who wrote restartPolicy: Never
-    told = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
+    hints_of = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
     order = AT_ONCE_AND_ENDS if subject.ends else AT_ONCE
-    hints = (hint for found in told.values() for hint in found)
+    hints = (hint for found in hints_of.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
     waits = hint is not None and hint.weight is Weight.WAITS
     if hint is not None and not waits:
         return hint
-    working = [text for text, found in told.items() if not found]  # beside an MPI worker's sshd
+    working = [text for text, found in hints_of.items() if not found]  # not an MPI worker's sshd
     works = any(map(does_something, working))
     if subject.ends and working and all(map(is_plain, working)) and (works or not waits):
         return Hint(BATCH, working[0].split(" ")[0])  # echo hello, in a Job called training-demo
@@ -169,7 +169,7 @@ def by_command(subject: Subject) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
-    """The hints of a command or a script; what only prepares is left out. `made`: by a kind whose pods end."""
+    """Return the hints of a command or script without its preparations. `made`: by a kind whose pods end."""
     whole = text[:LONGEST].lower()
     front = _foreground(whole)
     if front != whole and does_something(front):
@@ -183,7 +183,7 @@ def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
     text = _NOISE.sub(" ", text)
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(after_its_folder, text)
-    text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
+    text = _FOLDERS.sub("", text)  # /workspace/megatron-lm/tools/x.py is x.py: a folder is no program
     overrides = ((of, pattern_of(commands).search(text)) for of, commands in COMMANDS.overrides.items())
     found = (
         tuple(Hint(of, match.group(0).rpartition(" ")[2]) for of, match in overrides if match)
@@ -196,14 +196,14 @@ def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
     waits = pattern_of(COMMANDS.waiting if made else COMMANDS.dozing).search(text)
     if waits and not _PYTHON_SCRIPT.search(text, 0, waits.start()):
         return (Hint(INTERACTIVE, waits.group(0), Weight.WAITS),)
-    # A look at the GPUs before a script tells nothing of what doesn't end.
+    # A look at the GPUs before a script tells nothing about a workload that doesn't end.
     return tuple(_first_of(COMMANDS.checks, text, Weight.LOOKS)) if ends or not _SCRIPT.search(text) else ()
 
 
 def _foreground(script: str) -> str:
-    """The script without what it leaves in the background: that counts only if the shell then waits or sleeps.
+    """Return the script without its background jobs: they count only if the shell then waits or sleeps.
 
-    A server that `&` starts for the pipeline after it goes when the pipeline has ended.
+    A server that `&` starts for the pipeline after it ends with the pipeline.
     """
     if "&" not in script:
         return script
@@ -214,18 +214,18 @@ def _foreground(script: str) -> str:
 
 
 def does_something(text: str) -> bool:
-    """Tells whether a command does more than prepare, its shell left out."""
+    """Tell whether a command does more than prepare, without its shell."""
     return _BARE_SHELL.fullmatch(_NOISE.sub(" ", text[:LONGEST].lower())) is None
 
 
 def is_plain(text: str) -> bool:
-    """Tells whether all that is done stands in the command: nothing, a pause, or a program that does not train."""
+    """Tell whether the command shows everything it does: nothing, a pause, or a program that does not train."""
     return not does_something(text) or _PLAIN.fullmatch(text[:LONGEST].lower()) is not None
 
 
 @lru_cache(REMEMBERED)
 def runs_a_script(command: str) -> bool:
-    """Tells whether a container runs a program of its user's, whatever its image is made for."""
+    """Tell whether a container runs its user's own program, whatever its image is for."""
     found = _PYTHON_SCRIPT.finditer(_NOISE.sub(" ", command[:LONGEST].lower()))
     return any(script.group(1) not in _OF_ANYTHING for script in found)
 
@@ -256,28 +256,28 @@ def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight 
 
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
-    """Tell by the first word that tells; a server of training (serve_trainer.py) is still a server."""
+    """Tell by the first word with a hint; a server of training (serve_trainer.py) is still a server."""
     package, _, module = name.rpartition(".")
     words = list(telling(module, _SCRIPTS))
     if not words:  # A package may say what its modules do: `train.main` trains, but `app.consumer` is no app.
         of_package = telling(package, _SCRIPTS)
         words = [word for word in of_package if WORDS.script_words.get(word) is not WorkloadType.SERVING]
-    words = [word for word in words if word not in _TESTS] or words  # tests of something are that
+    words = [word for word in words if word not in _TESTS] or words  # tests of something count as that
     if not words:
         return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None
     if not _LAST_STEPS.isdisjoint(words):
         return WorkloadType.TRAINING  # prepare_and_train.py
-    told = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
-    trains = told[:1] == [WorkloadType.TRAINING]
-    if not told or (trains and words[0] in WORDS.one_off_verbs):
+    types = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
+    trains = types[:1] == [WorkloadType.TRAINING]
+    if not types or (trains and words[0] in WORDS.one_off_verbs):
         return WorkloadType.BATCH if ends else WorkloadType.SERVING
-    if WorkloadType.SERVING in told and (trains or words[0] in WORDS.one_off_tasks):
+    if WorkloadType.SERVING in types and (trains or words[0] in WORDS.one_off_tasks):
         return WorkloadType.SERVING
-    return told[0]
+    return types[0]
 
 
 def after_its_folder(script: re.Match[str]) -> str:
-    """`mnist/main.py` is called after its folder, if that is called after training; `data/main.py` is anything."""
+    """Return the folder's name for `mnist/main.py` if it says training; `data/main.py` may be anything."""
     folder, name = script.groups()
     trains = any(WORDS.script_words.get(word) is WorkloadType.TRAINING for word in telling(folder, WORDS.script_words))
     return f"{folder}.{name}" if trains or any(True for _ in telling(folder, WORDS.exercises)) else script.group(0)

@@ -1,6 +1,6 @@
-"""What tells the type of a workload: its pod and owners with their clues, and the evidence found in them.
+"""The evidence for the type of a workload, and the pod and owners in which it is found.
 
-Long texts are cut. A gang is one workload: a worker that only listens for its launcher is what its launcher is.
+Long texts are cut. A gang is one workload: a worker that only listens for its launcher has the launcher's type.
 """
 
 import re
@@ -22,18 +22,18 @@ SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "
 """Sources that show what runs. Each is right in 97 % of the labelled manifests and more (tests/workloads)."""
 
 LONGEST = 4096
-"""Characters of a text that are searched: an entrypoint script may be a megabyte."""
+"""Characters of a text that are searched, because an entrypoint script may be a megabyte."""
 REMEMBERED = 4096
-"""Texts of each sort that are remembered: pods of a workload have the same."""
+"""Texts of each sort that are cached, because pods of a workload have the same."""
 
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A workload type and the reason for saying so.
+    """A workload type and its reason.
 
-    `source` is where a guess comes from: what is shown and what is hinted are guesses, and are called so. `otherwise`
-    is what would be said without this guess. `confirmed`: what runs shows the same as the usual use of a launcher.
+    `source` is where a guess comes from: both Shown and Hinted are called guesses. `otherwise` is the evidence without
+    this guess. `confirmed`: what runs shows the launcher's usual use.
     """
 
     type: WorkloadType
@@ -48,12 +48,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def basis(self) -> str:
-        """The reason for the type, where a guess is called one."""
+        """Return the reason for the type; a guess is called one."""
         return self.text if self.grade >= Grade.Usual else f"a guess from {self.text}"
 
 
 class Weight(IntEnum):
-    """How much a hint in a command says: the larger decides."""
+    """The weight of a hint in a command: the larger decides."""
 
     LOOKS = 0
     WAITS = 1
@@ -62,9 +62,9 @@ class Weight(IntEnum):
 
 
 class Hint(NamedTuple):
-    """A type, and the words that say so. `clue` is what they stand in, "" where the source is called so.
+    """A type, and the words that say so. `clue` is where they stand, "" if the source says that.
 
-    A name is somebody's: the workload's, a container's, an API group's. A person who reads it has to find it.
+    A name belongs to the workload, a container or an API group. The reader has to find it.
     """
 
     type: WorkloadType
@@ -74,7 +74,7 @@ class Hint(NamedTuple):
 
 
 def telling(text: str, table: Collection[str]) -> Iterator[str]:
-    """The words that a table knows, in their order; a pair (code-server) before its parts, digits at ends left out."""
+    """Yield the words that a table knows, without trailing digits; a pair (code-server) before its parts."""
     words = [word for word in _BETWEEN.split(text) if word]
     bare = [word.rstrip("0123456789") or word for word in words]
     taken = -1
@@ -92,11 +92,11 @@ def telling(text: str, table: Collection[str]) -> Iterator[str]:
 
 
 MOST_READ = 64
-"""Containers, and of each its variables, that are searched for what they tell: a pod that means no ill has fewer."""
+"""Containers, and variables of each, that are searched: an honest pod has fewer."""
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")
 _COMMON = re.compile(r"\b(?:apps?|api|batch|ui|services?|test)\b")
-"""Words of API groups that tell nothing of what runs: many an operator's group is named after Kubernetes' `batch`."""
+"""Words of API groups that say nothing about the program: many groups are named after Kubernetes' `batch`."""
 CONTAINER_NAME = "container's name"
 _SET_BY_SHELL = re.compile(
     r"(?:^|[\n;&|(]|(?<=\bexport)|(?<=\benv)|(?<=-c)|(?<=-lc)|(?<=-ec))[ \t]*([A-Za-z_]\w{0,60})="
@@ -106,14 +106,14 @@ RENDEZVOUS_PORTS = frozenset(
     {22, 2222, 1234, 3389, 4040, 6006, 6379, 6818, 7078, 7079, 8265, 8476, 8786, 8787, 10001, 12355, 18515, 23456}
     | {29400, 29500}
 )
-"""Ports by which the processes of one workload find each other: nobody waits behind them for answers."""
+"""Ports by which the processes of one workload find each other: nobody waits there for answers."""
 _MADE_TO_END = (WorkloadType.TRAINING, WorkloadType.BATCH)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A pod and its owners, of which sources read their clues. `ends`: somebody made it to end.
+    """A pod and its owners, from which sources read their clues. `ends`: its author made it to end.
 
-    A `member` of a gang whose owners can't be seen waits for the others.
+    A `member` of a gang whose owners are not visible waits for the others.
     """
 
     pod: Pod
@@ -123,9 +123,10 @@ class Subject(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
-        """A pod with its owners, the nearest first.
+        """Return a pod with its owners, the nearest first.
 
-        The outermost owner whose kind tells says whether it ends, else the restart policy of what answers nobody.
+        The outermost owner with a known kind says whether it ends, or else the restart policy of a pod without
+        readiness probes.
         """
         said = next(filter(None, (each.row.type or each.row.usual for each in reversed(owners))), None)
         if said is not None:
@@ -135,11 +136,11 @@ class Subject(msgspec.Struct, frozen=True):
         return structs.replace(found, ends=pod.spec.restart_policy not in _FOR_GOOD and not answers)
 
     def containers(self) -> Sequence[Container]:
-        """The first of the pod's, or of those of the whole gang that it is a member of."""
+        """Return the first containers of the pod, or of the whole gang that it belongs to."""
         return [container for container, _ in self._read()]
 
     def commands(self) -> Iterator[str]:
-        """Commands with their arguments, and what owners say they run."""
+        """Yield commands with their arguments, and the commands in owners' fields."""
         for owner in self.owners:
             yield from (text[:LONGEST] for text in owner.runs[:MOST_READ])
         for container in self.containers():
@@ -147,24 +148,23 @@ class Subject(msgspec.Struct, frozen=True):
                 yield " ".join((*container.command, *container.args))[:LONGEST]
 
     def variables(self) -> Iterator[str]:
-        """Names of environment variables, and of those that a shell sets in a command."""
+        """Yield names of environment variables, and of those that a shell sets in a command."""
         for container in self.containers():
             yield from (variable.name[:LONGEST] for variable in container.env[:MOST_READ])
         for command in self.commands():
             yield from islice((found[1] for found in _SET_BY_SHELL.finditer(command)), MOST_READ)
 
     def imaged(self) -> Iterator[Container]:
-        """The containers with an image that ask for devices, since a sidecar's says nothing; all, if none asks."""
+        """Yield the containers with an image that ask for devices, because a sidecar says nothing; all if none asks."""
         yield from (container for container in self._with_devices() or self.containers() if container.image)
 
     def images(self) -> Iterator[str]:
-        """Their images."""
         yield from (container.image[:LONGEST] for container in self.imaged())
 
     def names(self) -> Iterator[tuple[str, str]]:
-        """Names, each with what it is, from the outermost owner's, which a person chose, to the containers'.
+        """Yield names with their kind, from the outermost owner's, which a person chose, to the containers'.
 
-        Of an owner that no row describes the API group is a name too: inference.example.com.
+        The API group of an owner without a row is a name too: inference.example.com.
         """
         yield from self.called()
         yield from ((CONTAINER_NAME, container.name[:LONGEST]) for container in self.containers())
@@ -173,7 +173,7 @@ class Subject(msgspec.Struct, frozen=True):
             yield "API group", _COMMON.sub("", unknown.group[:LONGEST])
 
     def called(self) -> Iterator[tuple[str, str]]:
-        """The same without the containers and groups: what a person called the whole."""
+        """Yield the names that a person gave the whole, without containers and groups."""
         metadata = self.pod.metadata
         yield from (("name", owner.name[:LONGEST]) for owner in reversed(self.owners))
         # the same before and after a name was generated
@@ -181,33 +181,33 @@ class Subject(msgspec.Struct, frozen=True):
         yield from ((f"label {label}", metadata.labels.get(label, "")[:LONGEST]) for label in _NAME_LABELS)
 
     def unknown_kind(self) -> str:
-        """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
+        """Return the kind of an owner without a row, in words: Train-Job; "" if there is none."""
         unknown = self._unknown_owner()
         return _HUMPS.sub("-", unknown.kind[:LONGEST]) if unknown else ""
 
     def ports(self) -> Iterator[int]:
-        """Ports that containers declare."""
+        """Yield the ports that containers declare."""
         for container in self.containers():
             yield from (port.container_port for port in container.ports)
 
     def asked_at(self) -> Iterator[int]:
-        """Ports where somebody may wait for an answer, without those by which its own parts find each other."""
+        """Yield ports where somebody may wait for an answer, without those by which its own parts find each other."""
         yield from (port for port in self.ports() if port and port not in RENDEZVOUS_PORTS)
 
     def probed(self) -> Iterator[str]:
-        """Paths of the readiness probes."""
+        """Yield the paths of the readiness probes."""
         for container in self.containers():
             asked = container.readiness_probe.http_get if container.readiness_probe else None
             if isinstance(asked, dict) and isinstance(asked.get("path"), str):
                 yield asked["path"]
 
     def answers_probes(self) -> bool:
-        """Tells whether a container with devices has a readiness probe over the network."""
+        """Tell whether a container with devices has a readiness probe over the network."""
         probes = [each.readiness_probe for each in self._with_devices() if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
 
     def _with_devices(self) -> Sequence[Container]:
-        """Those that ask for a resource with a domain, for a claim's device, or for a part of a GPU."""
+        """Return the containers that ask for a resource with a domain, a claim's device, or a share of a GPU."""
         found = []
         for container, pod in self._read():
             asked, shares = container.resources, any(each in pod.metadata.annotations for each in ANNOTATIONS)
@@ -217,7 +217,7 @@ class Subject(msgspec.Struct, frozen=True):
         return found
 
     def _read(self) -> Iterator[tuple[Container, Pod]]:
-        """The first containers, each with its pod: of a gang they are read again for each of its templates."""
+        """Yield the first containers, each with its pod. A gang yields those of each of its templates."""
         gangs = (each for each in reversed(self.owners) if each.row.gang_label and each.members and not each.row.wraps)
         gang = next(gangs, None)
         pods = [member.template for member in gang.members[:MOST_READ]] if gang else [self.pod]

@@ -1,4 +1,4 @@
-"""Decides who is evicted so that a pod or a gang gets its devices of DRA, or why nobody is.
+"""Decides which pods are evicted so that a pod or a gang gets its devices of DRA, or why nobody is.
 
 1. Who waits, and what it needs (preemptor.py).
 2. Nothing may be had already: nobody is evicted while devices are free, or while their holders end.
@@ -27,9 +27,9 @@ from webhook.policy.preemption.reservation import reservation_on, reservations
 from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, Wishes
 
 MOST_TRIES = 2000
-"""Placements of a gang of different pods that are tried before it is said that none can be told."""
+"""Placements of a gang of different pods that are tried before the search gives up."""
 MOST_PROBLEMS = 3
-"""Reasons of nodes that are told."""
+"""Reasons of nodes that a sentence names."""
 
 
 Cost = tuple[float, ...]
@@ -135,8 +135,8 @@ class _Search:
             rooms = shape.shared if name in self._taken else shape.plugged if plugged else shape.taking
             rooms.append(self._rooms[name])
         if not shape.taking and not shape.shared:
-            told = tuple(f"{text} ({count})" for text, count in problems.most_common(MOST_PROBLEMS))
-            raise NobodyEvicted("preemption-no-node", pod=need.pod.shown, problems=told)
+            reasons = tuple(f"{text} ({count})" for text, count in problems.most_common(MOST_PROBLEMS))
+            raise NobodyEvicted("preemption-no-node", pod=need.pod.shown, problems=reasons)
         return shape
 
     def _numbered(self, choice: Choice) -> Counter[int]:
@@ -247,7 +247,7 @@ class _Search:
         return None if victims is None else (self._cost(victims), victims)
 
     def _cost(self, victims: list[Unit]) -> Cost:
-        """Return what the choice of a node costs. What never ends in time would be evicted in vain."""
+        """Return what the choice of a node costs. The eviction of a pod that does not end in time would not help."""
         if not victims:
             return (0.0,)
         pods = [pod for unit in victims for pod in unit.pods]
@@ -345,12 +345,14 @@ def _units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str,
             units[pod.node].append(_unit((pod,), state, ranks))
 
     # 3. Those come last that a budget keeps, then by tier, by what they would lose, and small ones go first.
-    held = Counter(user.uid for claim, _ in state.inventory.holders.values() for user in claim.status.reserved_for)
+    devices = Counter(user.uid for claim, _ in state.inventory.holders.values() for user in claim.status.reserved_for)
     for found in units.values():
-        found.sort(key=lambda unit: (-unit.tier, -unit.at_risk, sum(held[uid] for uid in unit.uids), unit.started_at))
+        found.sort(
+            key=lambda unit: (-unit.tier, -unit.at_risk, sum(devices[uid] for uid in unit.uids), unit.started_at)
+        )
         pods_in_order = [pod for unit in found for pod in unit.pods]
-        kept = _over_budget(pods_in_order, state.budgets)
-        found.sort(key=lambda unit: not any(pod.uid in kept for pod in unit.pods))
+        guarded = _over_budget(pods_in_order, state.budgets)
+        found.sort(key=lambda unit: not any(pod.uid in guarded for pod in unit.pods))
     return units
 
 

@@ -14,9 +14,9 @@ from webhook.policy.preemption.pod_state import Amounts
 RESERVED = "gpu-tiers.dev/reserved"
 """The key of the taint of a reserved node. Its value is the tier of the pod that the node is reserved for."""
 RESERVATION = "gpu-tiers.dev/reservation"
-"""The node's annotation that says for whom it is reserved and until when."""
-FAILURES = "gpu-tiers.dev/evicted-in-vain"
-"""The node's annotation that says for whom pods were evicted there in vain."""
+"""The node's annotation with its reservation."""
+FAILURES = "gpu-tiers.dev/failed-preemptions"
+"""The node's annotation with the preemptions that failed there."""
 
 
 class _Condition(View, frozen=True):

@@ -1,4 +1,4 @@
-"""Who may have pods evicted: a pod or a gang that waits for devices of DRA, and what it needs."""
+"""Reads the preemptor: a pod or a gang that waits for devices of DRA, and what it needs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Choice = tuple[WantedDevices, ...]
 
 
 class Need(msgspec.Struct, frozen=True):
-    """What a pod without a node needs. Its `choices` of devices are in the order of its preference.
+    """The needs of a pod without a node. Its `choices` of devices are in the order of its preference.
 
     `amounts` are the resources that the node itself has; `by_class` are those that DRA gives, unless a device plugin
     of the node has them.

@@ -6,7 +6,7 @@ Its state is on the nodes alone, so a new leader goes on with it:
 2. The victims are evicted; or the reservation ends, and nothing was lost.
 3. The victims end and their claims are free. From then on the scheduler has a while to place the preemptor.
 4. It ends: the preemptor is bound, it is gone, another pod of its tier or a higher one has the devices, or its time is
-   over. If the devices are free or a lower pod has them, the eviction was in vain.
+   over. If the devices are free or a lower pod has them, the preemption failed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,9 +30,9 @@ SLACK = 10.0
 MOST_NODES = 20
 """Nodes that are reserved at a time. A gang may need more: then no other has one."""
 UNTIL_AGAIN = 60.0
-"""Seconds from an eviction in vain until the next try."""
+"""Seconds from a failed preemption until the next try."""
 MOST_FAILURES = 2
-"""After so many evictions in vain nobody is evicted any more for a preemptor."""
+"""After so many failures nobody is evicted any more for a preemptor."""
 
 
 class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -106,11 +106,11 @@ class ReservationEnd(StrEnum):
     EXPIRED = "expired"
     INCOMPLETE = "incomplete"
     """One of its nodes does not bear it: a leader ended while it reserved, or somebody took the taint off."""
-    IN_VAIN = "in-vain"
+    FAILED = "failed"
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Nothing is to be done now."""
+    """No step is due now."""
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -203,13 +203,13 @@ def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> S
     if users:
         priority = min(each.priority for each in members)
         lower = any(uid in state.pods and state.pods[uid].priority < priority for uid in users)
-        return End(ReservationEnd.IN_VAIN if lower else ReservationEnd.TAKEN)
+        return End(ReservationEnd.FAILED if lower else ReservationEnd.TAKEN)
 
     # 2. Nobody has, and the scheduler had its time.
     if reservation.freed_at is None or state.now < reservation.freed_at + UNTIL_PLACED:
         return Wait()
     judged = decide(reservation.gang, frozenset(reservation.nodes))
-    return End(ReservationEnd.IN_VAIN, judged if isinstance(judged, Phrase) else None)
+    return End(ReservationEnd.FAILED, judged if isinstance(judged, Phrase) else None)
 
 
 def may_reserve(nodes: int, there: Mapping[str, Reservation]) -> bool:
@@ -219,7 +219,7 @@ def may_reserve(nodes: int, there: Mapping[str, Reservation]) -> bool:
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """How often pods were evicted in vain for a preemptor, and when last."""
+    """How often a preemption failed for a preemptor, and when last."""
 
     count: int
     last: float
@@ -230,7 +230,7 @@ class Failures(msgspec.Struct, frozen=True):
 
 
 def failures_on(node: NodeState) -> dict[str, Failures]:
-    """Read by gang for whom pods were evicted on a node in vain."""
+    """Read the failures on a node, by gang."""
     try:
         return msgspec.json.decode(node.failures, type=dict[str, Failures]) if node.failures else {}
     except msgspec.DecodeError:
@@ -238,7 +238,7 @@ def failures_on(node: NodeState) -> dict[str, Failures]:
 
 
 def failures(state: ClusterState) -> dict[str, Failures]:
-    """Return by gang for whom pods were evicted in vain."""
+    """Return all failures by gang."""
     found: dict[str, Failures] = {}
     for node in state.nodes.values():
         for gang, each in failures_on(node).items():

@@ -22,7 +22,7 @@ Wishes = Sequence[WantedDevices]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What pods need of a node: devices by the number of their wish, resources, and ports."""
+    """The needs of pods on a node: devices by the number of their wish, resources, and ports."""
 
     devices: Mapping[int, int]
     amounts: Mapping[str, Decimal]
@@ -74,7 +74,7 @@ class NodeCapacity:
         self._used = {name: _sum_of(self._pods, name) for name in node.allocatable}
         self.has_unknown = False
         free: Counter[int] = Counter()
-        held: dict[str, tuple[DeviceClaim, Counter[int]]] = {}
+        used: dict[str, tuple[DeviceClaim, Counter[int]]] = {}
         for key in state.devices_on.get(node.name, []):
             does = [state.inventory.does(key, wish) for wish in wishes]
             self.has_unknown |= None in does
@@ -87,14 +87,14 @@ class NodeCapacity:
             if not bits or device.shareable:
                 continue
             if holder is not None:
-                held.setdefault(holder[0].key, (holder[0], Counter()))[1][bits] += 1
+                used.setdefault(holder[0].key, (holder[0], Counter()))[1][bits] += 1
             elif device.whole:  # whether a partition that nobody holds can be had, its counters alone tell
                 free[bits] += 1
         self._free = free
         # A claim without users is freed by nobody's end, and that of a PodGroup when the group is deleted.
-        self._held = [
+        self._claimed = [
             (frozenset(user.uid for user in claim.status.reserved_for), devices)
-            for claim, devices in held.values()
+            for claim, devices in used.values()
             if claim.status.reserved_for and all(user.resource == "pods" for user in claim.status.reserved_for)
         ]
 
@@ -125,11 +125,11 @@ class NodeCapacity:
 
     def has_enough(self, more: Demand) -> bool:
         """Tell whether the node has devices enough, whoever holds them."""
-        return _is_met(more.devices, sum((each for _, each in self._held), self._free.copy()))
+        return _is_met(more.devices, sum((each for _, each in self._claimed), self._free.copy()))
 
     def _has_devices(self, wanted: Mapping[int, int], gone: Collection[str]) -> bool:
         there = self._free.copy()
-        for users, devices in self._held:
+        for users, devices in self._claimed:
             if all(uid in gone for uid in users):
                 there.update(devices)
         return _is_met(wanted, there)

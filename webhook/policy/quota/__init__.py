@@ -1,1 +1,1 @@
-"""GPUs against quotas: how many a pod holds, what fits, the sentence of a refusal, a tenant's conditions."""
+"""GPUs and quotas: how many a pod holds, whether they fit, the refusal, and a tenant's conditions."""

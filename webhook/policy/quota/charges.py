@@ -1,4 +1,4 @@
-"""Charges: GPUs booked against a tenant's rows, their flavor, whether they fit, and the lower tiers that are lent.
+"""Charges: GPUs booked against a tenant's rows, their flavor, whether they fit, and the lower tiers for demotion.
 
 A gang is charged as a whole.
 """
@@ -22,24 +22,24 @@ from webhook.policy.workloads.workload import Devices
 
 
 def flavor_of(pod: Pod, policy: TierPolicy) -> str | None:
-    """The flavor a pod names, or under `flavorUnnamed: Worst` all on whose nodes it may land.
+    """Return the flavor that a pod names, or under `flavorUnnamed: Worst` all flavors on whose nodes it may run.
 
-    Behind somebody else's scheduling gate it lands nowhere, and the gate's end is reviewed. Behind ours alone it counts
-    as it will: what the leader books has to be all that it may take once the gate is open.
+    A pod behind somebody else's scheduling gate runs nowhere, and the gate's removal is reviewed. A pod behind ours
+    alone counts as it will later, because the leader has to book all that it may take once the gate is open.
     """
     if policy.flavor_unnamed == "WhenBound" or pod.waits_for_others:
         return named_flavor(pod, policy.flavors)
     open_to: list[str] = []
     for flavor in policy.flavors:
         if _names(pod, flavor):
-            return maybe((*open_to, flavor.name)) if open_to else flavor.name  # of several the first in the list counts
+            return maybe((*open_to, flavor.name)) if open_to else flavor.name  # the first of several in the list counts
         if not any(_shuts_out(pod, key, value) for key, value in flavor.node_labels.items()):
             open_to.append(flavor.name)
     return maybe(open_to) if open_to else None
 
 
 def named_flavor(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
-    """The flavor a pod is bound to by its node selector or by every term of its required node affinity."""
+    """Return the flavor that a pod is bound to by its node selector or by every term of its required node affinity."""
     return next((flavor.name for flavor in flavors if _names(pod, flavor)), None)
 
 
@@ -48,7 +48,7 @@ def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | Non
 
 
 def _names(pod: Pod, flavor: Flavor) -> bool:
-    """Tells whether the node selector, or each term of the required affinity, names all of a flavor's labels."""
+    """Tell whether the node selector, or each term of the required affinity, names all of a flavor's labels."""
     selector, terms = pod.spec.node_selector, pod.spec.node_terms
     return all(
         selector.get(key) == value
@@ -63,7 +63,7 @@ def _names(pod: Pod, flavor: Flavor) -> bool:
 
 
 def _shuts_out(pod: Pod, key: str, value: str) -> bool:
-    """Tells whether no node that has this label may take the pod, whatever else it has."""
+    """Tell whether no node with this label may take the pod, whatever other labels it has."""
     if pod.spec.node_selector.get(key, value) != value:
         return True
     terms = pod.spec.node_terms
@@ -79,11 +79,12 @@ def _denies(line: NodeRequirement, key: str, value: str) -> bool:
 
 
 def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
-    """The lower tiers that a tenant's workloads of a type may be demoted to, in the order of choice.
+    """Return the lower tiers to which a tenant's workloads of a type may be demoted, in the order of choice.
 
-    1. Those of `demoteTo`: the tenant's, else the policy's.
-    2. Where neither names any, the highest first: all but those that `workloadTypes` gives to other types alone. So
-       training does not take the GPUs of notebooks. The tiers of batch are for all: nobody waits for what runs there.
+    1. The tiers of `demoteTo`: the tenant's, or else the policy's.
+    2. If neither names any, all lower tiers, the highest first, except those that `workloadTypes` gives to other types
+       alone. Training then does not take the GPUs of notebooks. The tiers of batch are for all, because nobody waits
+       for what runs there.
     """
     below = [tier for tier in policy.tiers if tier.value < chosen.value and tenant.may_use(tier, policy.tiers)]
     listed = tenant.demote_to or policy.demote_to
@@ -95,22 +96,22 @@ def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant,
 
 
 def lent_from(chosen: Tier, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
-    """The same of the workloads that the policy puts into a tier: those of its types, and those of no known type."""
+    """Return the same for the workloads that the policy puts into a tier: its types, and the unknown type."""
     types = [*(each for each, name in policy.tier_of_type.items() if name == chosen.name), None]
     return list(dict.fromkeys(tier for each in types for tier in lent_tiers(chosen, each, tenant, policy)))
 
 
 def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
-    """Tell whether a tenant is to demote, and can't: no lower tier takes what is over one of its rows.
+    """Tell whether a tenant's onExceed is Demote without effect: no lower tier takes the excess of one of its rows.
 
-    A row without a tier counts pods of every tier, so a lower one has no more room in it.
+    A row without a tier counts pods of every tier, so a lower tier has no more room in it.
     """
     tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
     return tenant.demotes and bool(tenant.rows) and not any(lent_from(each, tenant, policy) for each in tiers if each)
 
 
 def demotes_not_there(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
-    """The tiers of a tenant's demoteTo that lie below the tier of no row: the field and the tier."""
+    """Yield the tiers of a tenant's demoteTo that are below the tier of no row: the field and the tier."""
     rows = [tier.value for row in tenant.rows if (tier := policy.tiers.get(row.tier or ""))]
     for index, name in enumerate(tenant.demote_to if rows else ()):
         tier = policy.tiers.get(name)
@@ -119,11 +120,11 @@ def demotes_not_there(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str,
 
 
 class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A demand to book: GPUs of a tier (None: a kept class below every tier). An account stores it as it is.
+    """A demand to book: GPUs of a tier, None for a class below every tier. An account stores it as it is.
 
-    `flavor` is the one on which they are, where that is known; of a pod that may land on several, their names with "?".
+    `flavor` is the flavor of the GPUs, if known. For a pod that may run on several, it has their names with "?".
 
-    `shared` is the part of them that other pods may hold too: by ResourceClaim, which counts once on a row.
+    `shared` is the part that other pods may hold too: by ResourceClaim, which counts once on a row.
     """
 
     gpus: Decimal
@@ -133,17 +134,17 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def own(self) -> Decimal:
-        """The GPUs that nobody else holds too."""
+        """Return the GPUs that nobody else holds too."""
         return self.gpus - sum(self.shared.values(), Decimal(0))
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
-        """The tenant's rows it draws on, the narrowest first: that one tells most in a refusal."""
+        """Return the tenant's rows that it uses, the narrowest first: that row is the most useful in a refusal."""
         drawn = (row for row in tenant.rows if row.counts(self.tier, self.flavor))
         return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
 
 
 class Shortfall(msgspec.Struct, frozen=True):
-    """The first row without room, all that would be drawn on it, and the usage that shows it.
+    """The first row without room, the whole charge on it, and its usage by all others.
 
     `reserved` is the part of the usage that is reserved for the queue.
     """
@@ -155,23 +156,23 @@ class Shortfall(msgspec.Struct, frozen=True):
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """How something fits a quota: the refusal where it may not be, and warnings."""
+    """The fit of something in a quota: the refusal if it is refused, and warnings."""
 
     refusal: Refusal | None = None
     warnings: tuple[AdmissionWarning, ...] = ()
     refused: Decimal = Decimal(0)
-    """GPUs that the refusal speaks of."""
+    """The GPUs that the refusal is about."""
 
 
 def reserved_for_queue(gpus: Decimal) -> Aside:
-    """Say after a row's usage how much of it is reserved for the queue."""
+    """Return the words for the part of a row's usage that is reserved for the queue."""
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
 def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """The first of the tenant's rows that the charges together would overdraw.
+    """Return the first of the tenant's rows that the charges together would overdraw.
 
-    `usage` leaves out the ResourceClaims that they share: a claim that is held already draws nothing more.
+    `usage` leaves out the ResourceClaims that they share, because a claim that is in use already adds nothing.
     """
     drawn: dict[QuotaRow, list[Charge]] = {}
     for charge in charges:
@@ -185,7 +186,7 @@ def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortf
 
 
 def whole_shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """The narrowest row that all charges together would overdraw, and all that they would draw on it."""
+    """Return the narrowest row that all charges together would overdraw, and their sum on it."""
     for row in dict.fromkeys(row for charge in charges for row in charge.rows(tenant)):
         drawing = [each for each in charges if row.counts(each.tier, each.flavor)]
         asked = together(drawing)
@@ -195,7 +196,7 @@ def whole_shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> 
 
 
 def together(charges: Iterable[Charge]) -> Decimal:
-    """The GPUs of all charges; a claim that several of them share counts once."""
+    """Return the GPUs of all charges; a claim that several of them share counts once."""
     own, shared = Decimal(0), dict[str, Decimal]()
     for charge in charges:
         own += charge.own
@@ -204,19 +205,19 @@ def together(charges: Iterable[Charge]) -> Decimal:
 
 
 def own_gpus(charges: Iterable[Charge]) -> Decimal:
-    """The GPUs of all charges that nobody else holds too."""
+    """Return the GPUs of all charges that nobody else holds too."""
     return sum((each.own for each in charges), Decimal(0))
 
 
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
-    """The row that could not hold the charge even if nothing else drew on it."""
+    """Return the row that could not hold the charge even if it were empty."""
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
 
 
 def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
-    """Tell whether a pod that is made now has to wait for its turn behind our gate.
+    """Tell whether a pod that is created now has to be queued behind our gate.
 
-    One that names its node can't: the API server takes no gate with it.
+    A pod that names its node can't be, because the API server accepts no gate with it.
     """
     if tenant is None or charge is None or pod.spec.node_name:
         return False
@@ -226,7 +227,7 @@ def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
 ) -> Iterator[tuple[Tier, Decimal | None]]:
-    """Tiers in which the charge would fit, with what is left there, None for no limit; `bounds` are others, by tier."""
+    """Yield tiers in which the charge would fit, with the GPUs left, None for no limit; `bounds` are more limits."""
     for tier in tiers:
         rows = Charge(Decimal(0), tier.name, charge.flavor).rows(tenant)
         lefts = [max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows]
@@ -237,9 +238,9 @@ def alternatives(
 
 
 def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:
-    """The charge of a pod that exists; None where it holds no GPU. Its class says the tier: labels are mutable.
+    """Return the charge of an existing pod; None if it holds no GPU. Its class gives the tier: labels are mutable.
 
-    A pod in deletion holds its GPUs until it has ended, but may be charged no more (`quotaReleaseStrategy`).
+    A terminating pod holds its GPUs until it has ended, but may no longer be charged (`quotaReleaseStrategy`).
     """
     if pod.metadata.deletion_timestamp and policy.quota_release_strategy == "Terminating":
         return None
@@ -249,19 +250,19 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
     shared = {**shared_by(devices, policy)}
-    for claim, kept in more.items():
-        shared[claim] = shared.get(claim, Decimal(0)) + kept
+    for claim, added in more.items():
+        shared[claim] = shared.get(claim, Decimal(0)) + added
     return Charge(gpus, tier, flavor_of(pod, policy), shared)
 
 
 def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | None:
-    """The tier in whose rows a pod counts: its class's, else the highest that its priority comes up to."""
+    """Return the tier in whose rows a pod counts: its class's, or else the highest that its priority reaches."""
     tier = tiers.of_class(class_name) or tiers.reached_by(priority or 0)
     return tier.name if tier else None
 
 
 MOST_NAMED = 5
-"""Gangs that a message names before it counts the others."""
+"""Gangs that a message names before it counts the rest."""
 
 
 class GangPart(msgspec.Struct, frozen=True):
@@ -273,13 +274,13 @@ class GangPart(msgspec.Struct, frozen=True):
 
 
 class GangDemand(msgspec.Struct, frozen=True):
-    """The pods that a gang can't do without, template by template. It is charged as a whole until it has finished."""
+    """The pods that a gang needs, template by template. It is charged as a whole until it has finished."""
 
     parts: tuple[GangPart, ...]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """The charges that are booked for it: one for each tier and flavor, and each that shares a claim by itself."""
+        """Return the charges that are booked for it: one per tier and flavor, and one per part with a shared claim."""
         alone = [each.charge for each in self.parts if not each.charge.shared]
         sums: dict[tuple[str | None, str | None], Decimal] = {}
         for each in alone:
@@ -288,14 +289,14 @@ class GangDemand(msgspec.Struct, frozen=True):
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 
     def fewer(self, free: Decimal) -> Phrase | str:
-        """How many of its pods would have room, where they are all alike and some would."""
+        """Return how many of its pods would have room, if all are alike and some would."""
         each = self.parts[0]
         fit = int(free // each.gpus) if len(self.parts) == 1 and each.gpus else 0
         return Phrase("fewer-fit", count=fit) if 0 < fit < each.count else ""
 
     @property
     def shape(self) -> tuple[Phrase, ...]:
-        """Pods times GPUs, as a person counts them: 2 x 8."""
+        """Return pods times GPUs, as a person counts them: 2 x 8."""
         counted = Counter[Decimal]()
         for each in self.parts:
             counted[each.gpus] += each.count
@@ -321,12 +322,12 @@ class StrandedGang(msgspec.Struct, frozen=True):
 
 
 def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
-    """Tell of stranded gangs, of some by name."""
+    """Return the words for stranded gangs, some of them by name."""
     if len(gangs) == 1:
         return Phrase("stranded-gang", gang=str(gangs[0]))
     return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))
 
 
 def gang_of(parts: Sequence[GangPart]) -> GangDemand | None:
-    """The gang of these pods; None for a pod that is alone, which is charged by itself."""
+    """Return the gang of these pods; None for a single pod, which is charged by itself."""
     return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None

@@ -1,12 +1,11 @@
-"""Counts the GPUs that a pod holds when it runs, as the scheduler does, and finds those that the policy does not list.
+"""Counts the GPUs that a pod holds when it runs, as the scheduler does, and finds GPUs that the policy does not list.
 
-Devices are given to ResourceClaims, and those are made after their pods, or deleted and made again. So an annotation
-keeps the GPUs that a pod's claims asked for when it was admitted: no claim of it may ask for more later, and it is
-charged no less while it exists.
+ResourceClaims get devices, and claims are made after their pods, or deleted and made again. So an annotation records
+the GPUs of a pod's claims at admission: no claim of it may ask for more later, and the pod is charged no less while it
+exists.
 
-Source: the effective request of a pod with sidecars, KEP-753. A part of a GPU is asked for by annotations, of a
-scheduler that shares a GPU between pods: docs/gpu-sharing of KAI Scheduler and Run:ai, and the validation of their
-admission webhook.
+Source: the effective request of a pod with sidecars, KEP-753. Annotations ask for a part of a GPU from a scheduler that
+shares GPUs between pods: docs/gpu-sharing of KAI Scheduler and Run:ai, and the validation of their admission webhook.
 """
 
 import re
@@ -24,19 +23,19 @@ from webhook.policy.workloads.workload import Devices, Member
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 CONTAINER = "gpu-fraction-container-name"
-"""Names the container that has the part; without it that is the first."""
+"""The name of the container that has the part; by default the first."""
 ANNOTATIONS = (FRACTION, MEMORY)
 
 _NUMBER = re.compile(r"[+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9])?")
 _EXACT = Decimal("0.000001")
-"""What a weight in the policy is exact to, too; parts are rounded up to it, so that a sum of them is exact."""
+"""The precision of weights. Parts are rounded up to it, so that their sum is exact."""
 _WHOLE = Decimal(1)
 
 
 def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
-    """The GPUs, weighted, of which an annotation asks a part; `whole` is what the containers ask for by name.
+    """Return the weighted GPUs of which an annotation asks a part; `whole` is the containers' request by name.
 
-    Raises Refused naming the annotation where it can't be read, or asks for what is asked for elsewhere as well.
+    Raises Refused naming the annotation if it can't be read, or if the same is asked for elsewhere as well.
     """
     asked = next((each for each in policy.shares if pod.metadata.annotations.get(each.annotation)), None)
     if asked is None:
@@ -52,7 +51,7 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
         raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
     if is_parameter(value):
         part = _WHOLE
-    elif asked.memory is not None:  # a part lies on one GPU, so it is no more than all of it
+    elif asked.memory is not None:  # a part is on one GPU, so it is at most one
         part = min(_count(MEMORY, value, "no-gpu-memory") / asked.memory, _WHOLE)
     else:
         part = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
@@ -64,7 +63,7 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
 
 
 def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
-    """The name of the container that has the part for which one of these annotations asks; None where none does."""
+    """Return the name of the container that has the part which these annotations ask for; None if they ask for none."""
     annotations, containers = pod.metadata.annotations, pod.spec.containers
     if not containers or not any(annotations.get(each) for each in asking):
         return None
@@ -88,15 +87,15 @@ _NONE = ("0", 0)
 
 
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
-    """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
-    own = sum((held * policy.weights[name] for name, held in asked_of(pod, policy).items()), NOTHING)
+    """Return the weighted GPUs of a pod; `devices` are those of its resource claims."""
+    own = sum((amount * policy.weights[name] for name, amount in asked_of(pod, policy).items()), NOTHING)
     if policy.shares:
         own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
 
 
 def used_gpus(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
-    """The same of a pod that exists: a share that can't be read, its scheduler does not read either."""
+    """Return the GPUs of an existing pod. An unreadable share is 0, because its scheduler does not read it either."""
     try:
         return demand_of(pod, devices, policy)
     except Refused:
@@ -104,7 +103,7 @@ def used_gpus(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Dec
 
 
 def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, Decimal]:
-    """The part of a pod's GPUs that it may share with other pods: by ResourceClaim, as namespace/name."""
+    """Return the part of a pod's GPUs that other pods may share: by ResourceClaim, as namespace/name."""
     shared: dict[str, Decimal] = {}
     for each in _once(devices):
         if each.claim and _claimed(each, policy):
@@ -113,33 +112,33 @@ def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, 
 
 
 def gpus_of_pods(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal:
-    """The GPUs of so many like pods, of which they share a part."""
+    """Return the GPUs of so many like pods with a shared part."""
     in_common = sum(shared.values(), NOTHING)
     return (gpus - in_common) * count + in_common if count else NOTHING
 
 
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
-    """Tells whether a workload's pods belong to a gang that holds GPUs, even if it runs none of those pods now."""
+    """Tell whether a workload's pods belong to a gang with GPUs, even if it runs none of those pods now."""
     return any(demand_of(member.template, member.devices, policy) > 0 for member in members)
 
 
 def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
-    """Tells whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
+    """Tell whether a pod asks for GPUs, or for claims that only the cluster knows."""
     return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
 
 
 def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
-    """Tells whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
+    """Tell whether a container itself holds a GPU, by name or by claim, so that a checkpoint hook belongs there."""
     weights, asked = policy.weights, _requests(container)
     by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
-    # A claim that no container uses is held, and given to none.
+    # A claim that no container uses holds devices, but gives them to no container.
     uses = {(used.name, used.request) for used in container.resources.claims}
     given = (each for each in devices if {(each.entry, ""), (each.entry, each.request)} & uses)
     return by_name or any(_claimed(each, policy) > 0 for each in given)
 
 
 def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[int, ...]:
-    """The indices of the app containers that hold GPUs, or the pod's part of one."""
+    """Return the indices of the app containers that hold GPUs, or the pod's part of one."""
     sharing = holder_by((each.annotation for each in policy.shares), pod) if policy.shares else None
     return tuple(
         index
@@ -149,9 +148,9 @@ def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> t
 
 
 def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
-    """The amount that a pod holds of each resource name that counts, unweighted.
+    """Return the unweighted amount of each resource name of a pod that counts.
 
-    Containers share no GPU, so what one asks for describes no GPU of another.
+    Containers share no GPU, so one container's request describes no GPU of another.
     """
     counted = [name for name in set().union(*_asked_by_container(pod)) if name in policy.weights]
     if len(counted) <= 1:  # nearly always
@@ -167,8 +166,8 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
     def counter(name: str) -> Callable[[Container, str], Decimal]:
         return lambda container, path: once(container, path).get(name, NOTHING)
 
-    held = {name: peak_request(pod, counter(name)) for name in counted}
-    return policy.weights.beside_cards({name: amount for name, amount in held.items() if amount})
+    amounts = {name: peak_request(pod, counter(name)) for name in counted}
+    return policy.weights.without_cards({name: amount for name, amount in amounts.items() if amount})
 
 
 def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
@@ -177,9 +176,9 @@ def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
 
 
 def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:
-    """The pod's effective request: what runs at once at the worst moment of its life.
+    """Return the pod's effective request: its maximum at any moment of its life.
 
-    `count` tells what a container asks for, at its field path.
+    `count` returns a container's request, at its field path.
     """
     sidecars, peak = NOTHING, NOTHING
     for index, container in enumerate(pod.spec.init_containers):
@@ -205,13 +204,13 @@ def _counter(resource: str, policy: TierPolicy) -> Callable[[Container, str], De
 
 
 def _requests(container: Container) -> dict[str, Quantity]:
-    """Requests, with limits where there are none: templates arrive without the API server's defaulting."""
+    """Return requests, or limits if there are none, because templates arrive without the API server's defaults."""
     resources = container.resources
     return {**resources.limits, **resources.requests} if resources.limits else resources.requests
 
 
 def _once(devices: Collection[Devices]) -> Iterable[Devices]:
-    """The devices of each ResourceClaim once, though a pod may name it twice."""
+    """Yield the devices of each ResourceClaim once, though a pod may name it twice."""
     if not devices:  # nearly always
         return ()
     named = {(each.claim, each.request, each.device_class, each.profile): each for each in devices if each.claim}
@@ -239,12 +238,12 @@ def _counts(name: str, pod: Pod, policy: TierPolicy) -> Phrase:
 
 
 def not_counted(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
-    """The resources and annotations of a pod that look like GPUs, and that no quota counts."""
+    """Return a pod's resources and annotations that look like GPUs and count in no quota."""
     return (*(name for name in _unlisted(pod, policy) if name not in policy.weights), *_annotations(pod, policy))
 
 
 def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
-    """Raises Refused for a resource that looks like GPUs and that the policy does not list."""
+    """Raise Refused for a resource that looks like GPUs and that the policy does not list."""
     for name in _unlisted(pod, policy):
         asked = ((where, each.resources) for where, each in pod.spec.every_container())
         where = next(where for where, each in asked if name in {**each.limits, **each.requests})
@@ -254,7 +253,7 @@ def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
 def _unlisted(pod: Pod, policy: TierPolicy) -> Iterator[str]:
     weights, asked = policy.weights, tuple(_asked_by_container(pod))
     for name in sorted({name for names in asked for name in names if weights.is_unlisted(name)}):
-        if not all(weights.is_told_by_another(name, names) for names in asked if name in names):
+        if not all(weights.is_described_by_another(name, names) for names in asked if name in names):
             yield name
 
 
@@ -274,14 +273,14 @@ def gpus_of(devices: Collection[Devices], policy: TierPolicy) -> Decimal:
 
 
 def claimed(devices: Collection[Devices], policy: TierPolicy) -> str:
-    """The annotation's value for a pod whose claims have these devices; "" where they count nothing."""
+    """Return the annotation's value for a pod whose claims have these devices; "" if they count nothing."""
     entries = dict.fromkeys(each.entry for each in devices)
     counted = ((entry, gpus_of([each for each in devices if each.entry == entry], policy)) for entry in entries)
     return ",".join(f"{entry}={written(gpus)}" for entry, gpus in counted if gpus)
 
 
 def misstated(pod: Pod, due: str) -> Refusal | None:
-    """Return why a pod is refused that says something else of its claims than is due; None where it says that."""
+    """Return why a pod is refused whose annotation differs from the value that is due; None if it agrees."""
     there = pod.metadata.annotations.get(CLAIMED, "")
     if there == due:
         return None
@@ -290,15 +289,15 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
-    """Return why a ResourceClaim is refused that asks for more GPUs than a pod was admitted with that is to hold it."""
+    """Return why a ResourceClaim is refused that asks for more GPUs than its pod was admitted with."""
     most = let_in_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None
     return Refusal(Reason.CHANGED, "claim-outgrown", "spec.devices", gpus=asked, pod=pod.name, most=most, claim=entry)
 
 
-def kept_by_group(claim: Metadata, asked: Decimal) -> Refusal | None:
-    """Why the ResourceClaim of a PodGroup is refused: it is made before its pods, and stays when they are gone."""
+def refusal_of_group_claim(claim: Metadata, asked: Decimal) -> Refusal | None:
+    """Return why a PodGroup's ResourceClaim is refused: it exists before its pods, and stays when they are gone."""
     owner = claim.controller
     if owner is None or (owner.group, owner.kind) != POD_GROUP:
         return None
@@ -306,16 +305,16 @@ def kept_by_group(claim: Metadata, asked: Decimal) -> Refusal | None:
 
 
 def let_in_with(pod: Metadata) -> Mapping[str, Decimal]:
-    """The GPUs that a pod was admitted with, by the entries of its claims."""
+    """Return the GPUs that a pod was admitted with, by the entries of its claims."""
     there = pod.annotations.get(CLAIMED)
     return {name: Decimal(gpus) for name, gpus in _ENTRY.findall(there)} if there else {}
 
 
 def not_made(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[Decimal, dict[str, Decimal]]:
-    """The GPUs that a pod was admitted with beyond its `devices`: its own, and those that it shares, by ResourceClaim.
+    """Return the GPUs that a pod was admitted with beyond its `devices`: its own, and the shared ones by ResourceClaim.
 
-    Its claim is not made yet, or is gone, or was made anew with less: one of as many may come at any time. A node says
-    nothing of that, because its author may have written it.
+    Its claim does not exist yet, or is gone, or was made again with less: a claim for the full number may come at any
+    time. The claim's node labels are not used, because their author may have written them.
     """
     own, shared, let_in = NOTHING, dict[str, Decimal](), let_in_with(pod.metadata)
     for claim in pod.spec.resource_claims if let_in else ():

@@ -1,7 +1,8 @@
-"""What the API server itself holds: ResourceQuotas beside a tenant's quota, that quota rendered as some, and ceilings.
+"""The API server's own limits: ResourceQuotas, a tenant's quota rendered as ResourceQuotas, and ceilings.
 
-Rendered ones never refuse what the TenantQuota lets in, but while pods are ending. What they can't say is left out: a
-namespace has its own, each resource name is counted alone, and a node's model is no scope of a ResourceQuota.
+Rendered ones never refuse what the TenantQuota admits, except while pods are ending. They leave out what they can't
+express: a namespace has its own, each resource name is counted alone, and a node's model is no scope of a
+ResourceQuota.
 
 Sources: the scopes as the in-tree quota matches them (podMatchesSelector in pkg/quota/v1/evaluator/core/pods.go), and
 the names there and in resource_claims.go.
@@ -22,26 +23,26 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tiers, active_class, class_names
 
 PRIORITY_CLASS = "PriorityClass"
-"""The scope that tells pods by their class; also the key of its lines."""
+"""The scope that selects pods by their class; also the key of its lines."""
 REQUESTS = "requests."
-"""Starts the name under which a ResourceQuota counts an extended resource."""
+"""The prefix of the name by which a ResourceQuota counts an extended resource."""
 
 TOTAL = "gpu-tiers"
-"""The name of the ResourceQuota of the total; that of a tier ends with the tier's name."""
+"""The name of the total's ResourceQuota; a tier's ends with the tier's name."""
 DEVICES = ".deviceclass.resource.k8s.io/devices"
-"""Ends the name under which it counts the devices of claims. They have no class, so only a total counts them."""
+"""The suffix of the name by which it counts devices of claims. Claims have no class, so only a total counts them."""
 NO_CEILING = "none"
 
 
 class NativeQuota(msgspec.Struct, frozen=True):
-    """A ResourceQuota: the classes whose pods it counts, and how much of each resource name it has left."""
+    """A ResourceQuota: the classes whose pods it counts, and the amount of each resource name that is left."""
 
     name: str
     classes: tuple[Requirement, ...]
     free: Mapping[str, Decimal]
 
     def counts(self, class_name: str) -> bool:
-        """Tells whether pods of that class draw on it."""
+        """Tell whether it counts pods of that class."""
         return all(line.matches({PRIORITY_CLASS: class_name}) for line in self.classes)
 
 
@@ -55,7 +56,7 @@ class NativeRoom(msgspec.Struct, frozen=True):
 def native_rooms(
     pod: Pod, gpus: Decimal, quotas: Iterable[NativeQuota], policy: TierPolicy
 ) -> Mapping[str, NativeRoom]:
-    """The room for a pod that holds so many GPUs, by tier; a tier that no ResourceQuota counts is missing."""
+    """Return the room for a pod with so many GPUs, by tier; a tier that no ResourceQuota counts is missing."""
     asked, rooms = asked_of(pod, policy), dict[str, NativeRoom]()
     for quota in quotas:
         for name in asked.keys() & quota.free.keys():
@@ -69,11 +70,11 @@ def native_rooms(
 
 
 def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
-    """The specs of the ResourceQuotas that each of the tenant's namespaces gets, by name."""
+    """Return the specs of the ResourceQuotas for each of the tenant's namespaces, by name."""
     specs: dict[str, Tree] = {}
     for row in (each for each in tenant.rows if tenant.backstop and each.flavor is None):
         tier, most = policy.tiers.get(row.tier or ""), min(row.hard, Decimal(MOST_GPUS))
-        # How many of each resource the row allows, if nothing else is held.
+        # The amount of each resource that the row allows, if nothing else is used.
         hard = {REQUESTS + name: written(most // each) for name, each in policy.weights.listed.items() if each}
         if row.tier is None:
             classes = ((name, weight) for name, weight in policy.device_classes.items() if weight)
@@ -85,16 +86,16 @@ def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
 
 
 def ceilings(tenants: Iterable[Tenant], tiers: Tiers, classes: Iterable[PriorityClass]) -> dict[str, str]:
-    """The data of the ConfigMap that the chart's ValidatingAdmissionPolicy reads.
+    """Return the data of the ConfigMap that the chart's ValidatingAdmissionPolicy reads.
 
-    A line for each tenant, the oldest first, has its name, ceiling and selector. The API server holds the ceilings by
-    itself, so a webhook that is busy or down opens nothing. Its CEL knows one object beside the pod: so tenants stand
-    there in the order in which they win, and the cluster's default class, which is nobody's choice, by its name.
+    A line for each tenant, the oldest first, has its name, ceiling and selector. The API server enforces the ceilings
+    by itself, so they hold while the webhook is busy or down. Its CEL sees only one object in addition to the pod. So
+    tenants are in the order in which they win, with the name of the cluster's default class, which nobody chooses.
     """
     lines = []
     for tenant in by_age(tenants):
         ceiling = tenant.ceiling(tiers)
-        # `key:In:a,b`. What no label may have is escaped, and so matches none.
+        # `key:In:a,b`. Characters that no label may have are escaped, so they match none.
         selector = (
             f"{quote(each.key)}:{each.operator}:{','.join(map(quote, each.values))}" for each in tenant.selector
         )

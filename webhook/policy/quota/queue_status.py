@@ -1,4 +1,4 @@
-"""The line of a tenant: which workloads are queued, for how many GPUs and for what, and their warnings."""
+"""The queue of a tenant: which workloads are queued, for how many GPUs, why, and warnings about them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -15,19 +15,19 @@ from webhook.policy.quota.charges import Shortfall, reserved_for_queue
 from webhook.policy.workloads.kind_table import KindRow
 
 MOST_PLACES = 20
-"""Places of a line that a TenantQuota's status has, the first ones."""
-TOLD = "waits for "
-"""So begins what a pod's condition says once it was told. The API server's own words are of gates alone."""
+"""Positions of the queue in a TenantQuota's status: the first ones."""
+WAITS_FOR = "waits for "
+"""The start of a pod's condition once we have written it. The API server's own text is about gates alone."""
 
 NOT_OPENED = "GateNotOpened"
-"""The reason of the Event on a pod whose turn has come, and whose gate somebody else keeps shut."""
+"""The reason of the Event on a pod that may start, but whose gate somebody else keeps shut."""
 
 
 class QueuedWorkload(msgspec.Struct, frozen=True):
-    """A workload that waits, or a pod alone. `since` when it was held first, in RFC 3339.
+    """A queued workload, or a single pod. `since` is when it was first queued, in RFC 3339.
 
-    `uid` is that of the gang, else of what made the pods, else of the pod. `short` is the row that has no room for it;
-    "" where it waits behind others, or for its gate alone.
+    `uid` is that of the gang, or of the owner that made the pods, or of the pod. `short` is the row that has no room;
+    "" if it is behind others, or waits for its gate alone.
     """
 
     namespace: str
@@ -40,20 +40,20 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
     short: str = ""
 
     @property
-    def whose(self) -> tuple[str, str, str]:
+    def same_position(self) -> tuple[str, str, str]:
         return self.namespace, self.uid, self.tier
 
 
 class QueueStatus(msgspec.Struct, frozen=True):
-    """All places of a tenant's line, in the order of their turns."""
+    """The queue of a tenant: all positions in their order."""
 
     places: tuple[QueuedWorkload, ...] = ()
 
     @classmethod
     def of(cls, waiting: Iterable[QueuedWorkload]) -> "QueueStatus":
-        """Pods of one workload that follow one another have one place: 50 replicas of a Deployment are no line."""
+        """Return the queue. Consecutive pods of one workload, such as 50 replicas of a Deployment, share a position."""
         places = []
-        for _, alike in groupby(waiting, key=lambda each: each.whose):
+        for _, alike in groupby(waiting, key=lambda each: each.same_position):
             first, *more = found = list(alike)
             short = next((each.short for each in found if each.short), "")
             pods, gpus = sum(each.pods for each in found), sum((each.gpus for each in found), Decimal(0))
@@ -61,14 +61,14 @@ class QueueStatus(msgspec.Struct, frozen=True):
         return cls(tuple(places))
 
     def before(self, nth: int) -> str:
-        """Return who has the place before that one, counted from 1; "" where nobody has."""
+        """Return the workload before that position, counted from 1; "" if there is none."""
         if nth == 1:
             return ""
         one, other = self.places[nth - 1], self.places[nth - 2]
         return other.workload if one.namespace == other.namespace else f"{other.workload} in {other.namespace}"
 
     def by_tier(self) -> Mapping[str, tuple[int, Decimal]]:
-        """The pods that wait and the GPUs that they ask for, by tier."""
+        """Return the queued pods and their GPUs, by tier."""
         sums: dict[str, tuple[int, Decimal]] = {}
         for each in self.places:
             pods, gpus = sums.get(each.tier, (0, Decimal(0)))
@@ -76,7 +76,7 @@ class QueueStatus(msgspec.Struct, frozen=True):
         return sums
 
     def status(self) -> dict[str, Any]:
-        """Return what a TenantQuota's status says of it."""
+        """Return the queue's part of a TenantQuota's status."""
         tiers = self.by_tier()
         return {
             "pods": sum(pods for pods, _ in tiers.values()),
@@ -97,9 +97,9 @@ def _shown(place: QueuedWorkload) -> dict[str, Any]:
 
 
 class NoRoom(msgspec.Struct, frozen=True):
-    """A row that is short, as a refusal names it, and its usage, of which so much is reserved for pods queued earlier.
+    """A row without room, as a refusal names it, with its usage, of which `reserved` is for pods queued earlier.
 
-    `never`: it would be short even if nobody used it, so the quota was lowered since.
+    `never`: even the empty row has no room, because the quota was lowered since.
     """
 
     row: str
@@ -115,9 +115,9 @@ class NoRoom(msgspec.Struct, frozen=True):
 
 
 def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
-    """Return why a workload waits that asks for so many GPUs.
+    """Return why a workload with so many GPUs is queued.
 
-    `before` is who comes before it, "" for nobody, and `nth` its place and how many there are.
+    `before` is the workload before it, "" for none, and `nth` its position and the length of the queue.
     """
     place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:
@@ -134,7 +134,7 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
 
 
 def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
-    """Tell what a pod waits for that is created now, with so many workloads in the line."""
+    """Return what a pod that is created now would wait for, with so many workloads in the queue."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
     if no_room is None:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
@@ -147,9 +147,9 @@ def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
 
 
 def hold_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
-    """Yield those of a workload that is not suspended and whose tenant holds."""
+    """Yield warnings of a workload that is not suspended and whose tenant queues pods."""
     kind = row.while_queued
-    # 1. A rollout makes new pods beside the old ones, which keep their GPUs until the new ones run. Controllers round
+    # 1. A rollout makes new pods next to the old ones, which keep their GPUs until the new ones run. Controllers round
     #    a percentage up.
     surge = at(tree, kind.surge) if kind.surge else 0
     some = kind.surge_by_default if surge is None else str(surge).removesuffix("%").strip("0") != ""
@@ -157,7 +157,7 @@ def hold_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     if some and not recreates:
         yield AdmissionWarning("queued-surge", field=kind.surge)
 
-    # 2. Clocks run while the pods wait.
+    # 2. Deadlines run while the pods are queued.
     for place in kind.deadlines:
         seconds = (found for _, found in all_at(tree, place) if found is not None)
         yield from (
@@ -167,7 +167,7 @@ def hold_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     if policy != "Forbid":
         yield AdmissionWarning("queued-schedule", policy=policy)
 
-    # 3. Pods that wait keep others from being made, or are given up.
+    # 3. Queued pods keep others from being made, or are given up.
     replicas = at(tree, "spec.replicas")
     if kind.order and at(tree, kind.order) != "Parallel" and isinstance(replicas, int) and replicas > 1:
         yield AdmissionWarning("queued-in-order")

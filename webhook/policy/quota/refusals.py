@@ -1,6 +1,7 @@
-"""Says what a person over quota reads, of a pod and of a whole workload now or ever.
+"""The refusals of a pod or a whole workload over quota, now or forever.
 
-`what` asks for the GPUs: POD, "this PyTorchJob". A workload's pods are booked, the workload is not.
+`what` names the object that asks for the GPUs: POD, "this PyTorchJob". A workload's pods are booked, the workload is
+not.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,12 +31,12 @@ POD = Phrase("this-pod")
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The workload that somebody applies, and the quota that it meets.
+    """A workload that somebody applies, and the quota for it.
 
-    `what` is what a sentence calls it. Without `usage`, which is that without the claims that its pods share, only the
-    limits count: at an update the workload's own pods are among those that use a row. `reserved` is the part of each
-    row's usage that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its
-    smallest pod. `can_wait`: its pods may be queued. `recurs`: later runs make them.
+    `what` is its name in sentences. `usage` leaves out the claims that its pods share. Without `usage`, only limits
+    count, because the workload's own pods are in the usage at an update. `reserved` is the part of each row's usage
+    that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its smallest pod.
+    `can_wait`: its pods may be queued. `recurs`: later runs make them.
     `whole`: its pods start together or not at all.
     """
 
@@ -54,7 +55,7 @@ _NONE = Decimal(0)
 
 
 def fit_over_quota(refusal: Refusal, tenant: Tenant) -> Fit:
-    """The refusal, or a warning where the tenant wants no more than that."""
+    """Return the refusal, or a warning if the tenant wants only that."""
     if tenant.on_exceed == "Warn":
         return Fit(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
     return Fit(refusal)
@@ -67,7 +68,7 @@ def over_quota(
     what: Phrase | str,
     native: Mapping[str, NativeRoom] = NOWHERE,
 ) -> Refusal:
-    """No room now: what is used, what was asked for, and in which of the tiers it would fit, beside native quotas."""
+    """Refuse for now: what is used, what was asked for, and in which of the tiers it would fit, with native quotas."""
     short = _in_the_way(short, (short.charge,), tenant)
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
     bounds = {tier: room.left for tier, room in native.items()}
@@ -92,7 +93,7 @@ def over_quota(
 
 
 def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
-    """Return the row that leaves no lower tier where a tenant demotes: a full row of one tier stops nobody."""
+    """Return the row that leaves no lower tier if a tenant demotes, because a full row of one tier stops nobody."""
     if not tenant.demotes:
         return short
     found = whole_shortfall(charges, tenant.bounding_every_tier(), short.usage)
@@ -108,9 +109,9 @@ def too_large(
     most: Decimal = _NONE,
     now: Collection[Tier] | None = None,
 ) -> Refusal:
-    """No room ever: the row is smaller than what was asked for, or than the floor of what asks for `most`.
+    """Refuse forever: the row is smaller than the request, or than the minimum of a request for `most`.
 
-    `now` are the tiers that have room now, where that is known.
+    `now` are the tiers that have room now, if known.
     """
     floor = most > charge.gpus
     ever = [tier for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
@@ -132,7 +133,7 @@ def too_large(
 def no_room_for_gang(
     gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: Phrase | str, *, floor: bool
 ) -> Refusal:
-    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit.
+    """Return the refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit.
 
     `floor`: it would run with so many, and asks for more.
     """
@@ -166,11 +167,11 @@ def whole_fit(
     booked: bool = False,
     strict: bool = True,
 ) -> Fit:
-    """Refused where a row could never hold all charges; a warning where a row can't hold them now.
+    """Return a refusal if a row could never hold all charges, or a warning if a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
-    templates run together. `wished` are all charges, where these are the fewest that it runs with. What is `booked` is
-    told there that it has no room now. Pods that can't be queued are refused for now.
+    templates run together. `wished` are all charges, if `charges` are the fewest that it runs with. A `booked` workload
+    hears of missing room when it is booked. Pods that can't be queued are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
@@ -193,7 +194,7 @@ def whole_fit(
 def growth_warnings(
     charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, applied: Applied
 ) -> Iterator[AdmissionWarning]:
-    """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
+    """Warn of rows that could hold all charges, but have no room now for the increase."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         if more > 0 and charge.gpus <= row.hard < (applied.usage or {}).get(row, _NONE) + more:
@@ -204,13 +205,13 @@ def growth_warnings(
 _NOW = ("no-room-now", "its-pods-over", "its-pods-wait")
 _MORE = ("no-room-for-more", "more-pods-over", "more-pods-wait")
 _RUN = ("no-room-for-a-run", "a-run-over", "a-run-waits")
-"""The warnings of pods that are refused until others of the tenant end, that run over the quota, and that wait."""
+"""The warnings of pods that are refused until others of the tenant end, that run over the quota, or that are queued."""
 
 
 def _no_room(
     said: tuple[str, str, str], applied: Applied, tenant: Tenant, row: QuotaRow, charge: Charge, *, start: str
 ) -> AdmissionWarning:
-    """The warning of pods that will be refused, wait, or use more than the quota, until others of the tenant end."""
+    """Return the warning of pods that will be refused, queued, or over the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
     now = over if tenant.on_exceed == "Warn" else refused
     who = "all-queued" if start == "none" else "some-queued"
@@ -229,7 +230,7 @@ def _no_room(
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """Yield what is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
+    """Yield the charge on each row, under tier and flavor of the first charge; steps run one after another."""
     for row in tenant.rows:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:
@@ -238,7 +239,7 @@ def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterat
 
 
 def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: str) -> Aside:
-    """The tiers that have room now, and where the limits stand."""
+    """Return the tiers that have room now, and where the limits are."""
     offers = tuple(
         Phrase("offer-unlimited", tier=tier.name) if left is None else Phrase("offer", tier=tier.name, left=left)
         for tier, left in offered.items()
@@ -248,7 +249,7 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
 
 
 def _would_ever_fit(ever: Iterable[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
-    """The tiers that could hold it, those first that have room now."""
+    """Return the tiers that could hold it, first those that have room now."""
     roomy = tuple(tier.name for tier in ever if tier in now)
     full = tuple(tier.name for tier in ever if tier not in now)
     later = Phrase("would-fit-later", tiers=full) if full else ""

@@ -1,4 +1,4 @@
-"""Reads a TenantQuota. A broken one is not active, and its first mistake is told.
+"""Reads a TenantQuota. A broken one is not active, and its first mistake is reported.
 
 Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
 """
@@ -20,9 +20,9 @@ API_VERSION = "gpu-tiers.dev/v1alpha1"
 PLURAL = "tenantquotas"
 TENANT_QUOTA = GroupKind("gpu-tiers.dev", "TenantQuota")
 OURS = "gpu-tiers"
-"""The quotaAuthority that means: charged here."""
+"""The quotaAuthority of tenants that gpu-tiers charges."""
 CHECKED_NAMES = "gpu-tiers.dev/checked-names"
-"""An annotation of the chart's: the tiers and flavors of the policy that came with a TenantQuota, with blanks between.
+"""The chart's annotation with the tiers and flavors of the policy that came with a TenantQuota, separated by blanks.
 
 That policy reaches the webhook up to a minute later.
 """
@@ -64,7 +64,7 @@ class _TenantQuota(View, frozen=True):
 
 
 class _Head(View, frozen=True):
-    """The fields that can be read even of an object whose spec is broken."""
+    """The fields that can be read even if the spec is broken."""
 
     name: str = ""
     generation: int = 0
@@ -73,9 +73,9 @@ class _Head(View, frozen=True):
 
 
 class TenantQuota(msgspec.Struct, frozen=True):
-    """A TenantQuota as it stands: active as `tenant`, or broken as `problem` says. `status` as it was last seen.
+    """A TenantQuota: active as `tenant`, or broken as `problem` says. `status` is the last one seen.
 
-    Both are there where the object was good once: the last good one stays active.
+    Both are set if the object was good before: the last good one stays active.
     """
 
     name: str
@@ -92,7 +92,7 @@ def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
 
 
 def watched_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
-    """Read a TenantQuota and what its account says of the tenant; a later version's account need not look like ours."""
+    """Read a TenantQuota and its account's part about the tenant; a later version's account may look different."""
     found = read_tenant_quota(raw)
     tenant, entries = found.tenant, at(found.status, "ledger.entries")
     if tenant is None or tenant.charged_elsewhere or tenant.demotes or not isinstance(entries, list):
@@ -113,7 +113,7 @@ def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
 
 
 def read_tenant(tree: object) -> Tenant:
-    """A tenant from a TenantQuota's tree. Raises Refused naming the field."""
+    """Return the tenant of a TenantQuota's tree. Raises Refused naming the field."""
     found = view(tree, _TenantQuota)
     spec, rows = found.spec, list[QuotaRow]()
     for index, each in enumerate(spec.quotas):
@@ -140,12 +140,12 @@ def read_tenant(tree: object) -> Tenant:
 
 
 def checked_names(tree: object) -> Collection[str]:
-    """The names that helm has checked a TenantQuota against."""
+    """Return the names that helm has checked a TenantQuota against."""
     return view(tree, _TenantQuota).metadata.annotations.get(CHECKED_NAMES, "").split()
 
 
 def requirements_of(selector: LabelSelector) -> Iterator[Requirement]:
-    """matchLabels are short for In with one value."""
+    """Yield the requirements; matchLabels are short for In with one value."""
     for key, value in selector.match_labels.items():
         yield Requirement(key, "In", (value,))
     yield from selector.match_expressions

@@ -1,7 +1,7 @@
-"""What is said of a TenantQuota: the usage and the conditions of its status, and warnings to whoever writes it.
+"""The status of a TenantQuota, with its usage and conditions, and warnings to whoever writes it.
 
-The conditions are Ready, Exact and GangsWhole. No warning is a reason to refuse: the policy, the namespaces and the
-pods may change tomorrow.
+The conditions are Ready, Exact and GangsWhole. No warning is a reason to refuse, because the policy, the namespaces and
+the pods may change tomorrow.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
@@ -29,10 +29,10 @@ Status = dict[str, Any]
 
 
 class Count(msgspec.Struct, frozen=True):
-    """GPUs on a tenant's rows: used by pods that exist, reserved for pods not seen yet, and reserved for the queue.
+    """GPUs on a tenant's rows: used by existing pods, reserved for pods not seen yet, and reserved for the queue.
 
-    `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
-    why nothing is known of them: the account is rebuilt. `stranded` are gangs that can't run within the quota.
+    `stale` says why the pods can't be followed now; the status then keeps the last usage. `repairing` says why nothing
+    is known: the account is rebuilt. `stranded` are gangs that can't run within the quota.
     """
 
     used: Usage = msgspec.field(default_factory=dict)
@@ -48,12 +48,12 @@ class Count(msgspec.Struct, frozen=True):
         return cls(used, {row: gpus - used[row] for row, gpus in booked.items()}, for_queue, stale)
 
     def on(self, row: QuotaRow) -> Decimal:
-        """GPUs that pods of the tenant have or will have. Those for the queue are nobody's yet."""
+        """Return the GPUs that pods of the tenant have or will have, without those reserved for the queue."""
         return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
 
 
 def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
-    """The fields of the status that tell of usage; `before` is the whole status as it was."""
+    """Return the usage fields of the status; `before` is the previous status."""
     if tenant is None or tenant.charged_elsewhere:
         return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
     if count.stale:
@@ -65,7 +65,7 @@ def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
         numbers |= {"reservedForQueue": for_queue} if for_queue else {}
         shown = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
         usage.append(shown | {name: written(number) for name, number in numbers.items()})
-        # Used of hard; what is reserved only where there is some.
+        # The usage and the limit; reservations only if there are some.
         parts = (reserved, "reserved"), (for_queue, "for the queue")
         more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
         summary.append(f"{row.label} {written(used)}/{written(row.hard)}" + (f" ({more})" if more else ""))
@@ -73,7 +73,7 @@ def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
 
 
 MOST_NAMES = 5
-"""Namespaces that a message names before it counts the others."""
+"""Namespaces that a message names before it counts the rest."""
 
 
 class Overlap(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Overlap(msgspec.Struct, frozen=True):
 
 
 def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
-    """The overlap of each tenant that has one, with the oldest tenant that selects the same namespaces."""
+    """Return the overlap of each tenant that has one, with the oldest tenant that selects the same namespaces."""
     lost: dict[str, dict[str, list[str]]] = {}
     ranked = by_age(tenants)
     for namespace in namespaces:
@@ -96,40 +96,40 @@ def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict
 
 
 def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
-    """The conditions, and the spec that they are about. `now` in RFC 3339.
+    """Return the conditions, and the generation of the spec. `now` is in RFC 3339.
 
     A condition keeps its time for as long as its status stays.
     """
-    # 1. Whether the spec is active, whether its usage is exact, and whether each gang that holds GPUs can run.
-    told = [_ready(found, overlap, policy, count)]
+    # 1. Is the spec active, is its usage exact, and can each gang with GPUs run?
+    conditions = [_ready(found, overlap, policy, count)]
     if count.repairing:
-        told.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
+        conditions.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
     elif count.stale:
         stale = f"pods can't be watched, so those that have ended since still count: {count.stale}"
-        told.append(_condition("Exact", "False", "Stale", stale))
+        conditions.append(_condition("Exact", "False", "Stale", stale))
     else:
-        told.append(_condition("Exact", "True", "Counted", ""))
+        conditions.append(_condition("Exact", "True", "Counted", ""))
     if count.repairing or count.stale:
-        told.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
+        conditions.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
     elif count.stranded:
-        told.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
+        conditions.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
     else:
-        told.append(_condition("GangsWhole", "True", "Whole", ""))
+        conditions.append(_condition("GangsWhole", "True", "Whole", ""))
 
-    # 2. Since when each is so.
+    # 2. The time since when each holds.
     before = {each.get("type"): each for each in found.status.get("conditions") or []}
-    for each in told:
+    for each in conditions:
         was = before.get(each["type"], {})
         since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
         each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
-    return {"observedGeneration": found.generation, "conditions": told}
+    return {"observedGeneration": found.generation, "conditions": conditions}
 
 
 _UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
 
 
 def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
-    """In force; a quota below what is in use is active too, and says what that means."""
+    """Return the condition Ready. A quota below the usage is active too, and says what that means."""
     trouble = _trouble(found, overlap, policy)
     if trouble is not None:
         return _condition("Ready", "False", *trouble)
@@ -139,16 +139,16 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     over = [row for row in tenant.rows if count.on(row) > row.hard] if tenant and not tenant.charged_elsewhere else []
     if tenant is None or not over:
         return _condition("Ready", "True", "Active", "")
-    # No lower tier has room where a row of every tier has none.
+    # No lower tier has room if a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
     meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
-    told = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
-    return _condition("Ready", "True", "OverQuota", f"{told}; nothing is evicted, and {meanwhile}")
+    usage = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
+    return _condition("Ready", "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}")
 
 
 _MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
-"""By the installation's mode: in a namespace that is stricter its own holds."""
+"""The text by the installation's mode; a stricter namespace has its own mode."""
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Status:
@@ -156,7 +156,7 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Status:
 
 
 def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a quota is not, or not wholly, active: a word and a sentence."""
+    """Return why a quota is not, or only partly, active: a word and a sentence."""
     if found.problem is not None:
         effect = "the last good spec stays active" if found.tenant else "this quota is not active"
         return "Broken", f"{sentence(found.problem)}; {effect}"
@@ -171,7 +171,7 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
 
 
 def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """Tiers and flavors that a tenant names and neither the policy nor one that is `coming` has: a word, a sentence."""
+    """Yield tiers and flavors of a tenant that neither the policy nor a `coming` one has: a word, a sentence."""
     flavors = {flavor.name for flavor in policy.flavors}
     tiers = (
         ("spec.maxTier", tenant.max_tier),
@@ -191,10 +191,10 @@ def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = 
 
 
 MOST_IN_A_WARNING = 2
-"""Namespaces that a warning names before it counts the others: the API server cuts a long one."""
+"""Namespaces that a warning names before it counts the rest, because the API server cuts long warnings."""
 
 UsageOf = Callable[[Tenant], Usage]
-"""GPUs on each of a tenant's rows, as they are booked; nothing for a tenant that is new."""
+"""Returns the booked GPUs on each of a tenant's rows; none for a new tenant."""
 
 
 def tenant_warnings(
@@ -205,7 +205,7 @@ def tenant_warnings(
     policy: TierPolicy,
     coming: Collection[str] = (),
 ) -> tuple[AdmissionWarning, ...]:
-    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector.
+    """Yield the warnings about a TenantQuota and its overlap with others. Without `namespaces` its selector is skipped.
 
     `coming`: tiers and flavors of a policy that is not active yet.
     """
@@ -215,11 +215,11 @@ def tenant_warnings(
         for each in namespaces
         if tenant.selects(each.labels)
     }
-    # Of a tier that the policy lacks nobody can tell which ones lie below.
+    # The order around a tier that the policy lacks is unknown.
     known = {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}
     usage = {} if tenant.charged_elsewhere else usage_of(tenant)
     return (
-        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
+        *(AdmissionWarning(_IDS[reason], sentence=text) for reason, text in unknown_names(tenant, policy, coming)),
         *(_by_rank(tenant, policy) if known.issuperset(coming) else ()),
         *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
         *(
@@ -243,9 +243,9 @@ _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 
 
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
-    """Tiers that the tenant names and may not use, and a demotion to none.
+    """Warn of tiers that the tenant names and may not use, and of a demotion to none.
 
-    The API server refuses those beside `allowedTiers`.
+    The API server refuses those next to `allowedTiers`.
     """
     rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
     listed = ((f"spec.demoteTo[{index}]", name) for index, name in enumerate(tenant.demote_to))
@@ -261,7 +261,7 @@ def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
 
 
 def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:
-    """Namespaces that an older one keeps from it, and those that it keeps from younger ones."""
+    """Warn of namespaces that an older tenant keeps from it, and that it keeps from younger ones."""
     shared: dict[Tenant, list[str]] = {}
     for name, (owner, *younger) in sorted(selecting.items()):
         for other in younger if owner is tenant else (owner,):

@@ -1,1 +1,1 @@
-"""The values that decisions rest on: tiers, tenants, hooks, the whole policy, the facts about one request."""
+"""The values that decisions depend on: tiers, tenants, hooks, the whole policy, the facts about one request."""

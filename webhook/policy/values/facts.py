@@ -1,10 +1,10 @@
 """The facts of the cluster about one request, as values. Admission gathers them.
 
-An admission plugin writes the node selector of a namespace on each of its pods: PodNodeSelector of Kubernetes, or
-OpenShift's, which leaves a namespace alone that has the annotation of the first. Each plugin also has a default for the
-whole cluster, which no API shows. Nobody can see whether a plugin runs. So the selector only tells where pods that a
-workload makes will land; a pod under review shows itself what was written on it.
-Source: admission-controllers/#podnodeselector of the Kubernetes documentation.
+An admission plugin writes a namespace's node selector on each of its pods: PodNodeSelector of Kubernetes, or
+OpenShift's, which ignores a namespace with the annotation of the first. Each plugin also has a default for the whole
+cluster, which no API shows. It is not visible whether a plugin runs. So the selector only predicts where a workload's
+pods will run; a pod under review has it already. Source: admission-controllers/#podnodeselector of the Kubernetes
+documentation.
 """
 
 from collections.abc import Mapping
@@ -24,26 +24,26 @@ ANNOTATIONS = ("scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node
 
 
 class NamespaceSelector(msgspec.Struct, frozen=True):
-    """The node labels that all pods of a namespace ask for, and the annotation that says so."""
+    """The node labels that all pods of a namespace ask for, and the annotation with them."""
 
     annotation: str
     labels: Mapping[str, str]
 
     def added_to(self, pod: Pod) -> Pod:
-        """The pod with these labels in its node selector; its own stay, also where the plugin refuses them."""
+        """Return the pod with these labels in its node selector; its own stay, even if the plugin refuses them."""
         if self.labels.items() <= pod.spec.node_selector.items():
             return pod
         merged = {**self.labels, **pod.spec.node_selector}
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=merged))
 
     def conflicts(self, pod: Pod) -> tuple[str, ...]:
-        """The keys for which a pod asks for another value: the plugin refuses such a pod."""
+        """Return the keys for which a pod asks for another value: the plugin refuses such a pod."""
         own = pod.spec.node_selector
         return tuple(key for key, value in self.labels.items() if own.get(key, value) != value)
 
 
 def with_selector(tree: Tree, selector: NamespaceSelector | None) -> Tree:
-    """A pod as it is when it reaches the webhook: the plugin comes before."""
+    """Return a pod as it reaches the webhook: the plugin comes before."""
     spec = tree.get("spec")
     if selector is None or not isinstance(spec, dict):
         return tree
@@ -52,7 +52,7 @@ def with_selector(tree: Tree, selector: NamespaceSelector | None) -> Tree:
 
 
 def namespace_selector(annotations: Mapping[str, str]) -> NamespaceSelector | None:
-    """The selector that a namespace's annotations give; None where they give none, or one that can't be read.
+    """Return the selector in a namespace's annotations; None if there is none or it can't be read.
 
     A plugin refuses every pod of a namespace whose selector it can't read.
     """
@@ -66,11 +66,11 @@ def namespace_selector(annotations: Mapping[str, str]) -> NamespaceSelector | No
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""The API server writes a namespace's name into this label of it."""
+"""The label with a namespace's own name. The API server writes it."""
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace, its labels, and the node selector that its pods get. Its uid is known of those that are watched."""
+    """A namespace, its labels, and the node selector of its pods. Only watched namespaces have a uid."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -79,16 +79,15 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 def namespace_of(metadata: Metadata) -> Namespace:
-    """The namespace that this is the metadata of."""
     return Namespace(metadata.name, metadata.labels, metadata.uid, namespace_selector(metadata.annotations))
 
 
 class Group(msgspec.Struct, frozen=True):
-    """The PodGroup a pod is scheduled with; its class is immutable from its creation.
+    """The PodGroup that a pod is scheduled with; its class is immutable.
 
-    `prioritized`: the API server keeps a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
-    `demoted_from` is the tier that its gang had no room in; "" where it runs as it asked. `pods` is the minCount of a
-    gang, 0 for a group that is none. `claims` are those that its pods share (DRAWorkloadResourceClaims).
+    `prioritized`: the API server stores a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
+    `demoted_from` is the tier without room for its gang; "" if it runs as it asked. `pods` is a gang's minCount, 0 for
+    other groups. `claims` are those that its pods share (DRAWorkloadResourceClaims).
     """
 
     name: str
@@ -100,12 +99,12 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """All that a decision may know beyond the object itself. Owners are the nearest first.
+    """The facts that a decision may know beyond the object itself. Owners are the nearest first.
 
-    `devices` are those of the pod's resource claims. `unread_claims` are claims of a workload's templates, with why
-    they can't be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is
-    bound to. `groups` are those of other schedulers that a pod names, and `together` is the group of a pod that no
-    workload makes into a gang. `eviction` is what kube-scheduler evicts pods for in this cluster.
+    `devices` are those of the pod's resource claims. `unread_claims` are claims of a workload's templates, with the
+    reason why they can't be read; its pods are refused for them, the workload is not. `node_labels` are those of the
+    node that a pod is bound to. `groups` are those of other schedulers that a pod names, and `together` is the group of
+    a pod that no workload makes into a gang. `eviction` is what kube-scheduler evicts pods for in this cluster.
     """
 
     namespace: Namespace
@@ -120,10 +119,10 @@ class Facts(msgspec.Struct, frozen=True):
     together: PodsTogether | None = None
     eviction: EvictionScope = EvictionScope()
     holders: dict[object, Any] = msgspec.field(default_factory=dict)
-    """Whether an owner's template holds GPUs, by the template's id; what its templates say about the tier, by the
-    owner's id and what is asked. Hundreds of templates may ask this of each other."""
+    """A cache. By a template's id: whether it holds GPUs. By an owner's id and the question: what its templates say
+    about the tier. Hundreds of templates may ask this of each other."""
 
     @property
     def selects(self) -> frozenset[str]:
-        """The keys of the labels by which the controller of a pod knows its pods."""
+        """Return the keys of the labels by which a pod's controller selects its pods."""
         return self.owners[0].selects if self.owners else frozenset()

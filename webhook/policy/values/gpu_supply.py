@@ -1,7 +1,7 @@
-"""How each node serves GPUs: by a device plugin or by DRA, and for which of them kube-scheduler evicts pods.
+"""The supply of GPUs on each node, by a device plugin or by DRA, and for which of them kube-scheduler evicts pods.
 
-kube-scheduler evicts for a resource where the node's device plugin has it. It evicts nobody for devices of DRA, whether
-a pod asks by a claim or by the extended resource of a DeviceClass (KEP-5690 is open).
+kube-scheduler evicts for a resource that the node's device plugin has. It evicts nobody for devices of DRA, whether a
+pod asks by a claim or by the extended resource of a DeviceClass (KEP-5690 is open).
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights, 
 from webhook.policy.workloads.claims import drivers_in
 
 Version = tuple[int, int]
-"""Major and minor of a cluster; (0, 0) where it is not known."""
+"""Major and minor of a cluster; (0, 0) if unknown."""
 
 LAST_WITHOUT_EVICTION: Version = (1, 38)
-"""The newest Kubernetes of which it is known that its scheduler evicts nobody for devices."""
+"""The newest Kubernetes whose scheduler is known to evict nobody for devices."""
 
 
 def evicts_for_devices(version: Version) -> bool:
@@ -26,7 +26,7 @@ def evicts_for_devices(version: Version) -> bool:
 class EvictionScope(msgspec.Struct, frozen=True):
     """The resources and devices that kube-scheduler evicts pods for.
 
-    `plugins` are the resources that a device plugin has on some node; None where the nodes are not known. `devices`: it
+    `plugins` are the resources that a device plugin has on some node; None if the nodes are unknown. `devices`: it
     evicts for devices of DRA too.
     """
 
@@ -34,7 +34,7 @@ class EvictionScope(msgspec.Struct, frozen=True):
     devices: bool = False
 
     def has(self, name: str, weights: Weights) -> bool:
-        """Tell whether it evicts for a resource somewhere. Where that can't be told, it is taken to do so."""
+        """Tell whether it evicts for a resource on some node; True if unknown."""
         if self.devices or not weights.has_class(name):
             return True
         if name.startswith(IMPLICIT_CLAIM):
@@ -43,7 +43,7 @@ class EvictionScope(msgspec.Struct, frozen=True):
 
 
 class NodeSupply(msgspec.Struct, frozen=True):
-    """How one node serves GPUs: the resources of its device plugins, and the DRA drivers that have devices there."""
+    """The supply of one node: the resources of its device plugins, and the DRA drivers that have devices there."""
 
     name: str
     plugins: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class NodeSupply(msgspec.Struct, frozen=True):
 
 
 class ServedClass(msgspec.Struct, frozen=True):
-    """How nodes serve the GPUs of a DeviceClass: by DRA on `by_devices`, its extended resource on `by_plugin`."""
+    """The nodes that serve the GPUs of a DeviceClass: by DRA `by_devices`, its extended resource `by_plugin`."""
 
     name: str
     resource: str
@@ -60,7 +60,7 @@ class ServedClass(msgspec.Struct, frozen=True):
 
 
 class GpuSupply(msgspec.Struct, frozen=True):
-    """How each node serves GPUs, in a cluster of that version."""
+    """The supply of each node, in a cluster of that version."""
 
     nodes: tuple[NodeSupply, ...] = ()
     version: Version = (0, 0)
@@ -97,7 +97,7 @@ class GpuSupply(msgspec.Struct, frozen=True):
 
 
 NO_SUPPLY = GpuSupply()
-"""Where no node is known."""
+"""The supply of no known node."""
 
 
 def resources_of_classes(classes: Iterable[DeviceClass]) -> frozenset[str]:

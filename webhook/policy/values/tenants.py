@@ -27,24 +27,24 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 def maybe(flavors: Iterable[str]) -> str:
-    """Flavors of which a charge may come to be one, as it names them: "a100? h100?". It draws on the rows of all."""
+    """Return several possible flavors as a charge names them: "a100? h100?". It counts on the rows of all."""
     return " ".join(f"{flavor}?" for flavor in flavors)
 
 
 def is_maybe(flavor: str | None) -> TypeGuard[str]:
-    """Tells whether it is not known yet which flavor it is, or whether it is one."""
+    """Tell whether a flavor is one of several possible ones, or none."""
     return flavor is not None and flavor.endswith("?")
 
 
 def may_be(named: str | None, flavor: str) -> bool:
-    """Tells whether a charge that names several flavors may come to be of that one."""
+    """Tell whether a charge with several possible flavors may be of that one."""
     return is_maybe(named) and f"{flavor}?" in named.split()
 
 
 class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
 
-    `has_queue`: what is over it is queued, whatever is done above the tenant's other rows.
+    `has_queue`: pods beyond it are queued, whatever the tenant's other rows do.
     """
 
     hard: Decimal
@@ -54,16 +54,16 @@ class QuotaRow(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The name of what the row bounds, as a refusal has it."""
+        """Return the name of what the row bounds, as a refusal has it."""
         return self.label if self.tier or self.flavor else "the total"
 
     @property
     def label(self) -> str:
-        """The same in a list."""
+        """Return the name of what the row bounds, as a list has it."""
         return " on ".join(name for name in (self.tier, self.flavor) if name) or "total"
 
     def counts(self, tier: str | None, flavor: str | None) -> bool:
-        """Tells whether a charge of that tier and flavor draws on this row, or of flavors of which it may be one."""
+        """Tell whether a charge of that tier and flavor counts on this row, also with several possible flavors."""
         if self.tier not in (None, tier):
             return False
         return self.flavor is None or self.flavor == flavor or may_be(flavor, self.flavor)
@@ -74,11 +74,11 @@ Usage = Mapping[QuotaRow, Decimal]
 
 
 class Tenant(msgspec.Struct, frozen=True):
-    """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
+    """A TenantQuota, read. `created` is its creationTimestamp: the older of overlapping tenants wins.
 
-    `backstop`: its rows are wanted as ResourceQuotas too. `reserve_seconds`: for how long the first of its line
-    keeps for itself what is free; None: without end. `demote_to` are the tiers that it may be demoted to, in the order
-    of choice; empty: those of the policy. `demoted_before`: it demotes no more, and gangs that it demoted still exist.
+    `backstop`: its rows are rendered as ResourceQuotas too. `reserve_seconds` is how long the head of its queue
+    reserves free GPUs; None for no end. `demote_to` are the tiers that it may be demoted to, in the order of choice;
+    empty for those of the policy. `demoted_before`: it no longer demotes, and gangs that it demoted still exist.
     """
 
     name: str
@@ -109,27 +109,27 @@ class Tenant(msgspec.Struct, frozen=True):
         return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.has_queue for row in self.rows))
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
-        """Tell whether pods of that tier and flavor do."""
-        held = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
-        return held and not self.charged_elsewhere
+        """Tell whether pods of that tier and flavor are queued."""
+        waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
+        return waits and not self.charged_elsewhere
 
     def bounding_every_tier(self) -> Self:
-        """With those of its rows alone that no lower tier is a way round."""
+        """Return the tenant with only those rows that no lower tier avoids."""
         return replace(self, rows=tuple(row for row in self.rows if row.tier is None))
 
     def charges(self, gpus: Decimal) -> bool:
-        """Tells whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
+        """Tell whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
         return gpus > 0 and not self.charged_elsewhere
 
     def may_use(self, tier: Tier, tiers: Tiers) -> bool:
-        """Tells whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""
+        """Tell whether a tier is within the ceiling. A ceiling that names no tier of the policy permits nothing."""
         if self.allowed_tiers is not None:
             return tier.name in self.allowed_tiers
         ceiling = self.ceiling(tiers)
         return ceiling is None or tier.value <= ceiling
 
     def ceiling(self, tiers: Tiers) -> int | None:
-        """The highest priority value the tenant may use; None without a ceiling, 0 where it permits nothing."""
+        """Return the highest priority value that the tenant may use; None without a ceiling, 0 if none is allowed."""
         if self.allowed_tiers is None and self.max_tier is None:
             return None
         named = self.allowed_tiers if self.allowed_tiers is not None else (self.max_tier or "",)
@@ -141,5 +141,5 @@ def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
 
 
 def tenant_among(ranked: Iterable[Tenant], namespace_labels: Mapping[str, str]) -> Tenant | None:
-    """The tenant of a namespace: of those that select it the first, which is the oldest if they are ranked by age."""
+    """Return the tenant of a namespace: the first that selects it, which is the oldest if they are ranked by age."""
     return next((each for each in ranked if each.selects(namespace_labels)), None)

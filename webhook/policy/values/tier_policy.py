@@ -22,11 +22,11 @@ HookKind = Literal["file", "listen", "http", "exec", "signal", "sigterm", "sleep
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """A checkpoint hook. `seconds` is what a save may take; for `sleep`, how long it sleeps.
+    """A checkpoint hook. `seconds` is the time for a save; for `sleep`, how long it sleeps.
 
-    The table of kinds says which of the other fields a kind takes, and their defaults.
-    `path` is the folder of the `file` protocol, or the path of the `http` request. `python_path` is the PYTHONPATH that
-    the pod's images have; "" where nobody has said. `reports`: the pod gets what it takes to report its saves.
+    The table of kinds has the other fields of each kind, and their defaults. `path` is the folder of the `file`
+    protocol, or the path of the `http` request. `python_path` is the PYTHONPATH of the pod's images; "" if unknown.
+    `reports`: the pod gets the means to report its saves.
     """
 
     kind: HookKind = "none"
@@ -41,12 +41,10 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """Hooks by workload type and by tier. Times in seconds; the caps bound what a hook adds to a grace period.
+    """Hooks by workload type and by tier. Times are in seconds; the caps bound what a hook adds to a grace period.
 
-    `tier_caps` are of tiers whose pods have to go sooner.
-
-    `listener_image` is the image that brings the listener; "" where annotations do. `pod_failure_policy`: whether a Job
-    without one gets a policy by which preemptions don't count.
+    `tier_caps` are for tiers whose pods have to end sooner. `listener_image` is the image with the listener; "" if
+    annotations have it. `pod_failure_policy`: a Job without one gets a policy by which preemptions don't count.
     """
 
     hooks: Mapping[WorkloadType, Hook] = msgspec.field(default_factory=dict)
@@ -59,17 +57,17 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class ReportTarget(msgspec.Struct, frozen=True):
-    """The address where trainings report how far they are. `ca` is the PEM of what vouches for it."""
+    """The address to which trainings report their progress. `ca` is the PEM of its CA."""
 
     url: str
     ca: str
 
 
 System = Literal["Volcano", "KAI"]
-"""Schedulers with queues of their own. Kueue is none: it queues what any scheduler places."""
+"""Schedulers with queues of their own. Kueue is not among them, because it queues what any scheduler places."""
 
 USUAL_NAMES: Mapping[str, System] = {"volcano": "Volcano", "kai-scheduler": "KAI"}
-"""What they are called where nobody renames them (schedulerName)."""
+"""The usual schedulerName of each."""
 
 Strategy = Literal["Pack", "Spread"]
 
@@ -77,11 +75,11 @@ DevicePreemption = Literal["Off", "Remove", "On"]
 """Whether pods are evicted for those that wait for devices of DRA. `Remove` ends what is left of it."""
 
 Telling = Literal["Off", "Write", "Remove"]
-"""Whether a scheduler is told what evictions cost. `Remove` takes back what was told, while we may still write."""
+"""Whether a scheduler gets the costs of evictions. `Remove` deletes them, while we may still write."""
 
 
 class Mode(IntEnum):
-    """How strict: the larger, the stricter."""
+    """The mode; a larger value is stricter."""
 
     Audit = 0
     Warn = 1
@@ -89,24 +87,24 @@ class Mode(IntEnum):
 
 
 MODE_LABEL = "gpu-tiers.dev/mode"
-"""A namespace's label, by which it may be stricter than the installation."""
+"""The label by which a namespace may be stricter than the installation."""
 
 
 class Grade(IntEnum):
-    """How good the evidence of a workload type is: the larger, the better (docs/decisions/evidence.md)."""
+    """The grade of evidence for a workload type; a larger value is better (docs/decisions/evidence.md)."""
 
     Hinted = 0
     """A name, a port, a restart policy."""
     Shown = 1
     """What its GPU containers run: a command, a variable, an image, a probed path."""
     Usual = 2
-    """What a general launcher is mostly used for: chooses a tier, binds nobody who asks for another."""
+    """The usual use of a general launcher. It chooses a tier, but binds nobody who asks for another."""
     Proven = 3
     """The kind, its fields, or an operator's label: a claim against it may be refused."""
 
 
 class GpuShare(msgspec.Struct, frozen=True):
-    """A pod annotation that asks for a part of a GPU: a fraction, or MiB of a GPU that has `memory` of them."""
+    """A pod annotation that asks for a part of a GPU: a fraction, or MiB of a GPU with `memory` MiB."""
 
     annotation: str
     weight: Decimal
@@ -114,14 +112,14 @@ class GpuShare(msgspec.Struct, frozen=True):
 
 
 class Flavor(msgspec.Struct, frozen=True):
-    """GPUs of one model, known by the labels of their nodes."""
+    """GPUs of one model, identified by the labels of their nodes."""
 
     name: str
     node_labels: Mapping[str, str]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The workloads that a rule applies to; every part that is given must hold."""
+    """The workloads that a rule applies to; every given part must hold."""
 
     kinds: tuple[GroupKind, ...] = ()
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -144,17 +142,17 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 class Scheduling(msgspec.Struct, frozen=True, rename="camel"):
-    """The scheduler and the queue of a tier's pods where they name none themselves; "" and None: nothing."""
+    """The scheduler and queue of a tier's pods that name none themselves; "" and None for none."""
 
     scheduler: str = msgspec.field(default="", name="schedulerName")
     queue: Queue | None = None
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
-    """The place where the pods of a tier run, as far as they say nothing of it themselves.
+    """The place where the pods of a tier run, unless they set it themselves.
 
-    A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as a pod has them, and `max_runtime` is
-    in seconds.
+    A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as in a pod, and `max_runtime` is in
+    seconds.
     """
 
     strategy: Strategy | None = None
@@ -165,15 +163,15 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Kueue(msgspec.Struct, frozen=True):
-    """Kueue reads tiers from WorkloadPriorityClasses of their names.
+    """Kueue reads tiers from WorkloadPriorityClasses with the tiers' names.
 
-    `without_queue_name` selects the namespaces in which it manages jobs that name no queue too; None: it does nowhere.
+    `without_queue_name` selects the namespaces in which it manages jobs without a queue name too; None for nowhere.
     """
 
     without_queue_name: tuple[Requirement, ...] | None = None
 
     def manages_unnamed(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Tells whether it manages jobs without a queue's name in a namespace of these labels."""
+        """Tell whether it manages jobs without a queue's name in a namespace with these labels."""
         lines = self.without_queue_name
         return lines is not None and all(line.matches(namespace_labels) for line in lines)
 
@@ -181,10 +179,10 @@ class Kueue(msgspec.Struct, frozen=True):
 class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     """The whole active policy.
 
-    `resources` and `device_classes` are those that count, each with the number of GPUs that one of it is. `classes` are
-    the DeviceClasses of the cluster: they tell what their devices count.
+    `resources` and `device_classes` are those that count, with the number of GPUs in each unit. `classes` are the
+    DeviceClasses of the cluster, from which the number per device follows.
 
-    `reports` is where trainings report to; None where this replica hears none.
+    `reports` is the address for trainings' reports; None if this replica receives none.
     """
 
     tiers: Tiers
@@ -219,24 +217,24 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     reports: ReportTarget | None = None
 
     def mode_in(self, namespace_labels: Mapping[str, str]) -> Mode:
-        """The mode in a namespace: its own label may be stricter than the installation, not milder."""
+        """Return the mode in a namespace: its own label may be stricter than the installation, not milder."""
         own = Mode.__members__.get(namespace_labels.get(MODE_LABEL, "").capitalize())
         return self.mode if own is None else max(self.mode, own)
 
     def evicted_by(self, tier: Tier) -> Phrase:
-        """Which tiers may evict pods of this one."""
+        """Return the tiers that may evict pods of this one."""
         above = (each for each in self.tiers if each.value > tier.value and each.preemption_policy != "Never")
         names = () if self.adoption else tuple(each.name for each in above)
         return Phrase("evicted-by", tiers=names) if names else Phrase("evicted-by-nobody")
 
     @cached_property
     def weights(self) -> Weights:
-        """GPUs per unit of whatever a pod can ask for."""
+        """Return the GPUs per unit of everything that a pod can ask for."""
         by_class = {IMPLICIT_CLAIM + name: weight for name, weight in self.device_classes.items()}
         return Weights({**by_class, **self.resources}, self.classes, unlisted=self.uncounted != "Warn")
 
     @cached_property
     def systems(self) -> Mapping[str, System]:
-        """The schedulers that have queues, by the name that a pod calls them by."""
+        """Return the schedulers that have queues, by their schedulerName."""
         queued = (each for each in self.scheduling.values() if each.scheduler and each.queue)
         return {**USUAL_NAMES, **{each.scheduler: each.queue.system for each in queued if each.queue}}

@@ -1,4 +1,4 @@
-"""Tiers: what they are, how they rank, and the PriorityClasses that carry them."""
+"""Tiers: their definition, their ranks, and their PriorityClasses."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from webhook.objects.refusal import Reason, Refused
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
 NONPREEMPTING = "-nonpreempting"
-"""Ends the name of a tier's second PriorityClass, the active one during adoption."""
+"""The suffix of a tier's second PriorityClass, the active one during adoption."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
-    """A live PriorityClass; `value` and `preemption_policy` are what pods of it get. `ours`: the chart has made it."""
+    """A live PriorityClass; its pods get `value` and `preemption_policy`. `ours`: the chart has made it."""
 
     name: str
     value: int
@@ -47,15 +47,15 @@ class Tiers:
         return self._by_name.get(name)
 
     def of_class(self, class_name: str) -> Tier | None:
-        """The tier whose PriorityClass this is, its non-preempting one included."""
+        """Return the tier with this PriorityClass, which may be the non-preempting one."""
         return self._by_class.get(class_name)
 
     def reached_by(self, value: int) -> Tier | None:
-        """The highest tier that a priority value reaches: as that tier a class outside the tiers is counted."""
+        """Return the highest tier that a priority value reaches. A class outside the tiers counts as that tier."""
         return next((tier for tier in self._ranked if tier.value <= value), None)
 
     def rank(self, name: str | None) -> int:
-        """The value of a tier; 0 for what is below every tier."""
+        """Return the value of a tier; 0 below every tier."""
         tier = self.get(name or "")
         return tier.value if tier else 0
 
@@ -64,7 +64,7 @@ class Tiers:
 
 
 def class_names(tier: Tier) -> tuple[str, str]:
-    """A tier's PriorityClass and its non-preempting twin."""
+    """Return a tier's PriorityClass and its non-preempting twin."""
     return tier.name, tier.name + NONPREEMPTING
 
 
@@ -78,7 +78,7 @@ def active_class(tier: Tier, *, adoption: bool) -> str:
 
 
 def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bool) -> PriorityClass:
-    """The PriorityClass that pods of a tier get now, as the cluster has it. Raises Refused where it can't be given."""
+    """Return the live PriorityClass of a tier's new pods. Raises Refused if there is no such class."""
     name = active_class(tier, adoption=adoption)
     live = classes.get(name)
     if live is None:
@@ -103,7 +103,7 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
 
 
 class Disagreement(NamedTuple):
-    """The reason why a tier and a live PriorityClass can't work together: the policy's field, and what is wrong."""
+    """The reason why a tier and a live PriorityClass conflict: the policy's field, and the mistake."""
 
     field: str
     what: str
@@ -113,7 +113,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Disagreement]:
-    """Return why tiers and live PriorityClasses can't work together; a missing class is no such reason."""
+    """Return why tiers and live PriorityClasses conflict; a missing class is no conflict."""
     problems: list[Disagreement] = []
     pairs = ((tier, wanted, classes.get(wanted.name)) for tier in tiers for wanted in classes_of(tier))
     for tier, wanted, live in pairs:

@@ -1,6 +1,6 @@
-"""Weighs whatever a pod can ask for in GPUs: by the policy's list, else by what its name or its DeviceClass tells.
+"""Converts requests of a pod to GPUs: by the policy's list, or by the name of the resource or its DeviceClass.
 
-Accelerators, parts of one and other devices are told apart by their names, from the table in accelerators.yaml.
+The table in accelerators.yaml distinguishes accelerators, parts of one and other devices by their names.
 """
 
 import functools
@@ -15,11 +15,11 @@ from webhook.objects.quantities import gpus
 from webhook.policy.workloads.claims import drivers_in, profile_in
 
 _QUALIFIED = re.compile(r"[^/]{1,253}/[^/]{1,63}")
-"""A resource's name, as far as validation of pods bounds it. Custom resources bring others: no pod is made of them, and
-with many slashes in one the patterns of the table take minutes."""
+"""A resource's name, within the limits of pod validation. Custom resources have longer names, but become no pods. The
+table's patterns would take minutes on a name with many slashes."""
 
 VARIES, SAME, HUNDRED = Decimal(0), Decimal(1), Decimal(100)
-"""How many of a resource make an accelerator: any amount is a part of one; each is one; a percentage."""
+"""The units of a resource per accelerator: any amount is a part of one; each is one; a percentage."""
 
 
 class AcceleratorNames(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,14 +44,14 @@ def table() -> AcceleratorNames:
 
 
 def looks_like_accelerator(name: str) -> bool:
-    """Tells whether a resource is called as accelerators are: by its domain, or by a word behind the slash."""
+    """Tell whether a resource has an accelerator's name: by its domain, or by a word after the slash."""
     if not _QUALIFIED.fullmatch(name):
         return False
     return (domain_of(name) in table().domains or _found(table().words, name)) and not _found(table().others, name)
 
 
 def units_of(name: str) -> Decimal | None:
-    """How many of a resource make an accelerator, if it may describe accelerators that another resource stands for.
+    """Return the units of a resource per accelerator, if it may describe accelerators of another resource.
 
     None for a resource that stands for accelerators by itself. The name must look like an accelerator's.
     """
@@ -62,8 +62,8 @@ def units_of(name: str) -> Decimal | None:
         return HUNDRED
     if _found(table().parts, name):
         return VARIES
-    beside_cards = domain_of(name) in table().with_network_cards and not _found(table().words, name)
-    return SAME if beside_cards and not _found(table().models, name) else None
+    may_be_card = domain_of(name) in table().with_network_cards and not _found(table().words, name)
+    return SAME if may_be_card and not _found(table().models, name) else None
 
 
 def domain_of(name: str) -> str:
@@ -71,30 +71,29 @@ def domain_of(name: str) -> str:
 
 
 def family_of(name: str) -> str:
-    """The domain whose accelerators a resource describes; "" where a scheduler describes those of any vendor."""
+    """Return the domain whose accelerators a resource describes; "" for a scheduler's resource for any vendor."""
     domain = domain_of(name)
     return "" if domain in table().schedulers else domain
 
 
 def is_accelerator_driver(name: str) -> bool:
-    """Tells whether a driver of dynamic resource allocation is called as those of accelerators are."""
+    """Tell whether a DRA driver has an accelerator driver's name."""
     return "gpu" in name or name in table().drivers
 
 
 def _found(pattern: str, name: str) -> bool:
-    return re.search(pattern, name) is not None  # which keeps what it compiled
+    return re.search(pattern, name) is not None  # re caches the compiled pattern
 
 
 MIG = "nvidia.com/mig-"
 _SLICES = {"1": Decimal("0.25"), "2": Decimal("0.5"), "3": Decimal("0.5"), "4": Decimal(1), "7": Decimal(1)}
-"""The largest share that so many compute slices have of any GPU that NVIDIA divides."""
+"""The largest share of any GPU that so many of NVIDIA's compute slices have."""
 
 
 class DeviceClass(msgspec.Struct, frozen=True):
-    """A DeviceClass, and the name under which a pod may ask for its devices as for a resource, if it has one.
+    """A DeviceClass, and the extended resource name for its devices, if any.
 
-    `found` are drivers of its devices that are a GPU's by what they offer, whatever their name. `created` is when it
-    was made, as RFC 3339 has it.
+    `found` are drivers whose devices are GPUs by their attributes, whatever their name. `created` is in RFC 3339.
     """
 
     name: str
@@ -105,29 +104,29 @@ class DeviceClass(msgspec.Struct, frozen=True):
 
     @property
     def other_drivers(self) -> tuple[str, ...]:
-        """The drivers that its devices must have and that are no GPU's."""
+        """Return the drivers that its devices must have and that are no GPU's."""
         drivers = drivers_in(self.selectors)
         return tuple(each for each in drivers if not is_accelerator_driver(each) and each not in self.found)
 
     @property
     def unknown_drivers(self) -> tuple[str, ...]:
-        """The drivers that its devices must have and of which only what they offer can tell whether it is GPUs."""
+        """Return the drivers that its devices must have and whose devices alone show whether they are GPUs."""
         drivers, others = drivers_in(self.selectors), table().other_drivers
         return tuple(each for each in drivers if not (is_accelerator_driver(each) or each in others))
 
     @property
     def may_be_gpus(self) -> bool:
-        """Tells whether a GPU can be among its devices: no selector plainly asks for a driver of something else."""
+        """Tell whether a GPU can be among its devices: no selector plainly asks for another driver."""
         return not self.other_drivers
 
     @property
     def profile(self) -> str:
-        """The MIG profile that all of its devices have; "" where that isn't told."""
+        """Return the MIG profile of all its devices; "" if unknown."""
         return profile_in(self.selectors)
 
 
 IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
-"""Starts the resource name under which a device class is asked for without a claim (KEP-5004)."""
+"""The prefix of the resource name that asks for a device class without a claim (KEP-5004)."""
 
 NOTHING, WHOLE = Decimal(0), Decimal(1)
 
@@ -135,9 +134,9 @@ NOTHING, WHOLE = Decimal(0), Decimal(1)
 class Weights:
     """GPUs per unit, by resource name. `name in weights` tells whether it counts.
 
-    `listed` are those of the policy, device classes by their implicit names; `classes` are those of the cluster. A
-    class of which neither tells counts whole, as it may be a GPU's once it is there; so do resources that are called as
-    GPUs are, if `unlisted` ones count.
+    `listed` are those of the policy, device classes by their implicit names; `classes` are those of the cluster. An
+    unknown class counts whole, because it may be a GPU's once it exists. Resources with GPU-like names do too, if
+    `unlisted` ones count.
     """
 
     def __init__(self, listed: Mapping[str, Decimal], classes: Mapping[str, DeviceClass], *, unlisted: bool) -> None:
@@ -166,75 +165,75 @@ class Weights:
         return max(counts, default=NOTHING)
 
     def of_devices(self, device_class: str, profile: str = "") -> Decimal:
-        """GPUs that a device of a class is, of which a request may tell the MIG profile."""
+        """Return the GPUs per device of a class; a request may name the MIG profile."""
         listed = self.listed.get(IMPLICIT_CLAIM + device_class)
         if listed is not None:
             return listed
         found = self._classes.get(device_class) or DeviceClass(device_class)
         return self._of_profile(profile or found.profile) if found.may_be_gpus else NOTHING
 
-    def each_once(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """The resources of a node, or of a pod with one container, that count, each GPU once."""
-        return self.beside_cards(self.of_container(held))
+    def each_once(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """Return the counted resources of a node, or of a pod with one container, each GPU once."""
+        return self.without_cards(self.of_container(amounts))
 
-    def of_container(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """The resources that count of those that a container asks for, each GPU once but for possible network cards.
+    def of_container(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """Return the counted resources of a container, each GPU once except for possible network cards.
 
-        Resources of one domain may describe the same GPUs: beside what stands for them, parts add nothing. Whichever
-        comes to most counts, as a scheduler's description does beside the resources of the vendors.
+        Resources of one domain may describe the same GPUs, so parts add nothing to a whole resource. The larger sum
+        counts, for example a scheduler's description or the vendors' resources.
         """
-        if len(held) <= 1:  # nearly always
-            return dict(held)
-        families = self._families({name: count for name, count in held.items() if not self._may_be_a_card(name)})
+        if len(amounts) <= 1:  # nearly always
+            return dict(amounts)
+        families = self._families({name: count for name, count in amounts.items() if not self._may_be_a_card(name)})
         most = {family: self._most(names, self.is_part) for family, names in families.items()}
         described = most.pop("", {})
         vendors = {name: count for names in most.values() for name, count in names.items()}
-        cards = {name: count for name, count in held.items() if self._may_be_a_card(name)}
+        cards = {name: count for name, count in amounts.items() if self._may_be_a_card(name)}
         return {**(described if self._sum(described) > self._sum(vendors) else vendors), **cards}
 
-    def beside_cards(self, held: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """The resources of all containers that count: of what may be network cards only what exceeds the GPUs.
+    def without_cards(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        """Return the counted resources of all containers. Possible network cards count only beyond the GPUs.
 
-        The cards may stand in another container than the GPUs.
+        The cards may be in another container than the GPUs.
         """
-        if len(held) <= 1:
-            return dict(held)
-        families = self._families(held).values()
+        if len(amounts) <= 1:
+            return dict(amounts)
+        families = self._families(amounts).values()
         most = (self._most(names, self._may_be_a_card) for names in families)
         return {name: count for names in most for name, count in names.items()}
 
-    def _families(self, held: Mapping[str, Decimal]) -> dict[str, dict[str, Decimal]]:
+    def _families(self, amounts: Mapping[str, Decimal]) -> dict[str, dict[str, Decimal]]:
         families: dict[str, dict[str, Decimal]] = {}
-        for name in sorted(held):
-            families.setdefault(family_of(name), {})[name] = held[name]
+        for name in sorted(amounts):
+            families.setdefault(family_of(name), {})[name] = amounts[name]
         return families
 
-    def _most(self, held: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
-        """Return what stands for GPUs by itself in one domain, or the one description that comes to more."""
-        counts = {name: count for name, count in held.items() if not describes(name)}
-        others = ({name: count} for name, count in held.items() if describes(name))
+    def _most(self, amounts: Mapping[str, Decimal], describes: Callable[[str], bool]) -> dict[str, Decimal]:
+        """Return the resources that stand for GPUs by themselves in one domain, or a single larger description."""
+        counts = {name: count for name, count in amounts.items() if not describes(name)}
+        others = ({name: count} for name, count in amounts.items() if describes(name))
         return max((counts, *others), key=self._sum)
 
-    def _sum(self, held: Mapping[str, Decimal]) -> Decimal:
-        return sum((count * self[name] for name, count in held.items()), NOTHING)
+    def _sum(self, amounts: Mapping[str, Decimal]) -> Decimal:
+        return sum((count * self[name] for name, count in amounts.items()), NOTHING)
 
     def gpus(self, name: str, value: object, field: str) -> Decimal:
-        """The factor of the weight: the amount of a resource, or the GPUs that a part comes up to.
+        """Return the factor of the weight: the amount of a resource, or the GPUs that a part amounts to.
 
-        Raises Refused naming the field where the value is no amount.
+        Raises Refused naming the field if the value is no amount.
         """
         return gpus(value, field, None if name in self.listed else self._units(name))
 
     def is_part(self, name: str) -> bool:
-        """Tells whether it may describe GPUs that another resource stands for, and the policy does not weigh it."""
+        """Tell whether it may describe GPUs of another resource, and the policy does not weigh it."""
         return self._units(name) is not None
 
     def is_whole(self, name: str) -> bool:
-        """Tells whether one of it is a GPU, or as many as its weight says, and not a part of one."""
+        """Tell whether one unit is a whole GPU or more, not a part."""
         return self._units(name) in (None, SAME)
 
-    def is_told_by_another(self, name: str, asked: Collection[str]) -> bool:
-        """Tells whether it only says how much of a GPU is asked for, and another resource says of how many."""
+    def is_described_by_another(self, name: str, asked: Collection[str]) -> bool:
+        """Tell whether it only says how much of a GPU is asked for, while another resource says how many."""
         units = self._units(name)
         if units is None or units == SAME:
             return False
@@ -242,7 +241,7 @@ class Weights:
         return any(self._units(each) is None or (units == VARIES and self._units(each)) for each in others)
 
     def is_accelerator(self, name: str) -> bool:
-        """Tells whether it is one that the policy lists, or looks like one."""
+        """Tell whether the policy lists it, or it looks like an accelerator."""
         listed = self.listed.get(name)
         return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
 
@@ -253,27 +252,27 @@ class Weights:
         return units_of(name) if self.is_unlisted(name) else None
 
     def has_class(self, name: str) -> bool:
-        """Tells whether a DeviceClass may give it, so that it need not be among the resources of a node."""
+        """Tell whether a DeviceClass may serve it, so that nodes need not list it."""
         return name.startswith(IMPLICIT_CLAIM) or name in self._by_resource
 
     def class_of(self, name: str) -> str:
-        """Return the DeviceClass that serves a resource: of several the newest, then the first by name; "" for none."""
+        """Return the DeviceClass that serves a resource: the newest, then the first by name; "" for none."""
         if name.startswith(IMPLICIT_CLAIM):
             return name.removeprefix(IMPLICIT_CLAIM)
         named = sorted(self._by_resource.get(name, ()))
         return max(named, key=lambda each: self._classes[each].created, default="")
 
     def is_of_class(self, name: str) -> bool:
-        """Tells whether it is asked of a DeviceClass, and counts by that."""
+        """Tell whether it is asked of a DeviceClass, which gives its weight."""
         return self.has_class(name) and name not in self.listed
 
     def is_unlisted(self, name: str) -> bool:
-        """Tells whether it looks like GPUs, and nobody says how many it is."""
+        """Tell whether it looks like GPUs, but has no known weight."""
         return not (name in self.listed or self.is_of_class(name)) and looks_like_accelerator(name)
 
     def _of_profile(self, profile: str) -> Decimal:
-        """GPUs of a MIG slice, as the policy lists it, else the most that it can be of any GPU; "" is a whole one."""
-        # DRA writes 1g.10gb+me where a device plugin has 1g.10gb.me.
+        """Return the GPUs of a MIG slice by the policy's list, or the most on any GPU; "" is a whole GPU."""
+        # DRA writes 1g.10gb+me, a device plugin 1g.10gb.me.
         listed = self.listed.get(MIG + profile.replace("+", ".")) if profile else None
         if listed is not None:
             return listed

@@ -1,1 +1,1 @@
-"""Workloads: the table of kinds, where their pod templates lie, how many pods come of them."""
+"""Workloads: the table of kinds, the places of their pod templates, and the number of their pods."""

@@ -1,7 +1,7 @@
 """Counts the devices of each class that a resource claim asks for, as the in-tree quota does.
 
-CEL selectors of devices are read as far as they are plain; any other expression says nothing here.
-Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
+CEL selectors of devices are read if they are plain; any other expression is ignored here. Source: KEP-4381;
+pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 """
 
 import re
@@ -19,31 +19,31 @@ _PROFILE = re.compile(
     rf"\s*device\.attributes\[(?:'gpu\.nvidia\.com'|\"gpu\.nvidia\.com\")\]\.profile\s*==\s*{_TEXT}\s*"
 )
 LONGEST_PROFILE = 63
-"""Characters. They are kept for each request of each claim, and an expression may have 10,000."""
+"""Characters of a profile. One is stored for each request of each claim, and an expression may have 10,000."""
 _MORE_THAN_A_LIST = ("||", "?", "\\", "//", "'''", '"""')
-"""With one of these, terms that stand one after another need not all hold, or texts end elsewhere than it seems."""
+"""With one of these, consecutive terms need not all hold, or texts end elsewhere than they seem to."""
 
 
 def drivers_in(selectors: Iterable[str]) -> tuple[str, ...]:
-    """The drivers that the devices must have; none where that isn't told."""
+    """Return the drivers that the devices must have; none if unknown."""
     return tuple(_required(_DRIVER, selectors))
 
 
 def profile_in(selectors: Iterable[str]) -> str:
-    """The MIG profile that the devices must have; "" where that isn't told. Whoever writes it may mean ill."""
+    """Return the MIG profile that the devices must have; "" if unknown. The author may be malicious."""
     found = next(_required(_PROFILE, selectors), "")
     return found if len(found) <= LONGEST_PROFILE else ""
 
 
 def _required(wanted: re.Pattern[str], selectors: Iterable[str]) -> Iterator[str]:
-    """The text in each term of the wanted form. All terms of all selectors must hold."""
+    """Yield the text in each term of the wanted form. All terms of all selectors must hold."""
     for term in (term for selector in selectors for term in terms_of(selector)):
         if found := wanted.fullmatch(term):
             yield found[1][1:-1]
 
 
 def terms_of(expression: str) -> Iterator[str]:
-    """Return the terms of a plain list such as `a && b && c`; none of any other expression."""
+    """Yield the terms of a plain list such as `a && b && c`; none of any other expression."""
     if any(sign in expression for sign in _MORE_THAN_A_LIST):
         return
     bare = re.sub(_TEXT, lambda text: "_" * len(text[0]), expression)
@@ -60,7 +60,7 @@ def terms_of(expression: str) -> Iterator[str]:
 
 GROUP = "resource.k8s.io"
 MOST_DEVICES = 32
-"""The count of allocationMode All: the most that one claim can be given (AllocationResultsMaxSize)."""
+"""The count of allocationMode All: the most devices that one claim can get (AllocationResultsMaxSize)."""
 
 
 class _Cel(View, frozen=True):
@@ -120,13 +120,13 @@ class ClaimTemplate(View, frozen=True):
 
 
 def devices_of(spec: ClaimSpec, entry: str, claim: str = "") -> Iterator[Devices]:
-    """The devices of each request of a claim, under the claim's name within the pod; `claim` where pods share it.
+    """Yield the devices of each request of a claim, under the claim's name within the pod; `claim` if pods share it.
 
-    Raises Refused where a count is none.
+    Raises Refused if a count is invalid.
     """
     for request in spec.devices.requests:
-        # Of alternatives each counts with its largest, for any may be allocated. A mode that this version does not know
-        # counts as none, as the in-tree quota has it; a count of 0 is defaulted to 1.
+        # The largest alternative counts, because any may be allocated. A mode that this version does not know counts as
+        # none, as in the in-tree quota; a count of 0 is defaulted to 1.
         most: dict[tuple[str, str], int] = {}
         for each in request.first_available or (request.exactly or request,):
             if each.count < 0:

@@ -1,10 +1,10 @@
-"""The table of workload kinds: what a row says, the table as a value, and how rows are made of data.
+"""The table of workload kinds: the fields of a row, the table as a value, and how rows are made of data.
 
 A new operator is an entry in a YAML file of the folder `kinds` and an example, not a class; a company's own is one in
-its policy file. An entry has the fields of KindRow in camelCase. A template's `path` is whole there:
-spec.workers.*.template. The object that holds it is at `holder`, else at the longest path that leads to both the
-template and its number at `replicas`. Counts and what else an operator does are functions, named in `pods`, `times`,
-`left`, `least`, `made` and `merged`.
+its policy file. An entry has the fields of KindRow in camelCase. A template's `path` is complete there:
+spec.workers.*.template. The object that contains it is at `holder`, or at the longest common path of the template and
+its number at `replicas`. Counts and other operator logic are functions, named in `pods`, `times`, `left`, `least`,
+`made` and `merged`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,23 +35,23 @@ class WorkloadType(StrEnum):
 
 
 Form = Literal["template", "spec", "container", "resources", "parameter"]
-"""The form of a template: a pod template, a pod spec without metadata, one container, its resources alone, or
-a parameter that may describe one (policy/workloads/templates.py)."""
+"""The form of a template: a pod template, a pod spec without metadata, one container, its resources alone, or a
+parameter that may describe one (policy/workloads/templates.py)."""
 
 MakesPod = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
-"""Makes an operator's pod of a template and the object that holds it, where fields beside the template count too."""
+"""Makes an operator's pod of a template and the object that contains it, if its other fields count too."""
 
 Source = Literal[
     "command", "variable", "kind", "names", "name", "task", "image", "probe", "port", "listens", "server", "answers",
     "around",
 ]  # fmt: skip
-"""The source of a guess. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
-the path of a readiness probe as servers of models have it.
+"""The source of a guess. `port` is a port that programs are known by, `listens` any to which others may connect,
+`probe` the readiness path of a model server.
 
-`names` are those of a workload and of its container, where both say training. `task` is a name that says batch, of what
-trains by its kind. `server` is for what ends: neither its name nor its image alone makes it one, both together do.
-`answers` is a name that says serving, of what others may ask. `kind` is the name of a kind that no row describes.
-`around` are a service account or variables that are called after a program.
+`names` are those of a workload and of its container, if both say training. `task` is a name that says batch, for a kind
+that trains. `server` is for workloads that end: neither its name nor its image alone is enough, both together are.
+`answers` is a name that says serving, if others may connect. `kind` is the name of a kind without a row. `around` are a
+service account or variables with a program's name.
 """
 
 EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "names", "name", "probe", "port")
@@ -59,10 +59,10 @@ EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "
 
 
 class Between(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Labels and annotations that an operator writes on the way from a workload to its pods.
+    """The labels and annotations that an operator writes on the way from a workload to its pods.
 
-    `metadata` is their place in the workload; `*` is the item in which the template lies. `row` is the kind of the
-    object that gets them and makes the pods: a CronJob's Job. None: the pods get them, as those of an Argo Workflow.
+    `metadata` is their place in the workload; `*` is the item with the template. `row` is the kind of the object that
+    gets them and makes the pods: a CronJob's Job. None: the pods get them, as those of an Argo Workflow.
     """
 
     metadata: str
@@ -70,13 +70,13 @@ class Between(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The place of pod templates: at `path` below each `holder`; `*` in that is each list item or map value.
+    """The place of pod templates: at `path` below each `holder`; `*` is each list item or map value.
 
-    `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
-    those. `left` tells how many still run or come, where pods that have succeeded are not made again. Of a gang `least`
-    tells without how many of them it is of no use; None where it needs all. `containers` are fields beside `containers`
-    that hold one container each, as KServe has them. `made` makes the pod where an operator does more than its form
-    says. `between` is what else is written on the way to the pods, the nearest to them first.
+    `count` returns the number of pods per holder, and `times` how often the whole workload makes those. `left` returns
+    how many still run or come, if pods that have succeeded are not made again. `least` is how many a gang needs; None
+    for all. `containers` are further fields with one container each, as in KServe. `made` makes the pod if its operator
+    adds more than the form says. `between` are the other labels and annotations on the way to the pods, the nearest to
+    them first.
     """
 
     holder: str
@@ -92,10 +92,10 @@ class Templates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeKinds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Another object that the pods of a workload are made of: the workload names it, at `reference`.
+    """Another object that a workload's pods are made of: the workload names it, at `reference`.
 
-    `plurals` are its kinds, the default first; those in `cluster_wide` lie in no namespace. `merged` makes of the
-    workload and this object a workload whose pod templates are those of its pods.
+    `plurals` are its kinds, the default first; those in `cluster_wide` are not namespaced. `merged` combines the
+    workload and this object into a workload whose pod templates are those of its pods.
     """
 
     group: str
@@ -108,8 +108,8 @@ class RuntimeKinds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The field by which a workload names the controller that makes its pods, and the names of its kind's own.
 
-    MultiKueue writes another one, and makes the pods in another cluster. A kind without such a field has a controller
-    that makes the pods whatever stands there. Source: https://kueue.sigs.k8s.io/docs/concepts/multikueue/
+    MultiKueue writes another name, and makes the pods in another cluster. Without such a field, the kind's own
+    controller always makes the pods. Source: https://kueue.sigs.k8s.io/docs/concepts/multikueue/
     """
 
     field: str
@@ -117,16 +117,16 @@ class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The fields by which a kind's controller goes on while its pods wait for quota.
+    """The fields by which a kind's controller goes on while its pods are queued.
 
-    What each controller does with pods that exist and do not run was tried on Kubernetes 1.37
+    The behaviour of each controller with pods that exist and do not run was tried on Kubernetes 1.37
     (tests/apiserver/test_hold_workloads.py) and with JobSet, LeaderWorkerSet, KubeRay, the training operator, Knative
-    (tests/operators), and docs/queueing.md tells it. Of Argo's and Kruise's kinds maxSurge is taken as their CRDs say.
+    (tests/operators). docs/queueing.md describes it. maxSurge of Argo's and Kruise's kinds follows their CRDs.
 
-    `surge` is the number of pods that a rollout makes beside the old ones, `surge_by_default`: also where nothing
-    stands; nothing of it where `unless` is filled. `deadlines` begin when a controller has made the pods, whether or
-    not they run. `concurrency` lets the next run begin beside one that waits. `order`: pods are made one after another
-    unless Parallel stands there. `progress` are the annotations that say when Knative scales to zero what does not run.
+    `surge` is the number of pods that a rollout makes next to the old ones, `surge_by_default` also without the field;
+    none if `unless` is set. `deadlines` begin when a controller has made the pods, whether or not they run.
+    `concurrency` lets the next run begin next to a queued one. `order`: pods are made one after another unless it is
+    Parallel. `progress` are the annotations that say when Knative scales pods that do not run to zero.
     """
 
     surge: str = ""
@@ -140,10 +140,10 @@ class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Retries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `replicas` whose restartPolicy tells the training operator whether it makes a failed pod again.
+    """The `replicas` whose restartPolicy decides whether the training operator makes a failed pod again.
 
-    It takes the `default` where nothing stands, and goes on `by` these policies: kubeflow.org/v1, RestartPolicy, and
-    UpdateJobStatus of each controller.
+    Without a policy the `default` holds, and the operator goes on `by` these policies: kubeflow.org/v1, RestartPolicy,
+    and UpdateJobStatus of each controller.
     """
 
     replicas: str
@@ -154,21 +154,21 @@ class Retries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A kind of workload.
 
-    `type` is what the kind proves, unless a guess from `unless` says another. `fields` are places in the object that
-    prove a type where they are filled. `usual` is what a general launcher is mostly used for; `before_usual` are the
-    guesses that tell more than that. `runs` are places of commands outside the pod templates: a text, a list, or a
-    container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
-    templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
-    that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
-    `recurs`: it has no pods of its own, and later runs of it have.
-    `class_field` is the place of a PriorityClass for those of its pods whose template names none.
-    `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
-    that asks for no GPU is known to share its gang's tier. `group_label` is on the pods of a gang that consists of
-    groups: the number of the pod's group, from 0. The first group is the gang, and each other one is a gang of its own.
-    `scale` is the field of a gang that its scale subresource writes. `kueue`: Kueue has an integration for it, which
-    may copy the label of its class into pod templates, at every update: one that lacked it would change then, and roll.
-    `managed_by` is where it names its controller. `runtime` is what else its pods are made of. `wraps` is the place of
-    whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
+    `type` is the type that the kind proves, unless a guess from `unless` says another. `fields` are places in the
+    object that prove a type if they are set. `usual` is a general launcher's usual use; `before_usual` are the guesses
+    that have precedence. `runs` are places of commands outside the pod templates: a text, a list, or a container.
+    `gpu_fields` are places that ask for GPUs outside the templates; without these and without templates, the operator
+    brings the GPUs. `labels` are those that the operator puts on its pods, with a value if only that one counts.
+    `at_once`: the pods of all its templates run together; those of a pipeline may run one at a time. `recurs`: it has
+    no pods of its own, but its later runs do.
+    `class_field` is the place of a PriorityClass for pods whose template names none.
+    `gang`: its pods need one another, and are charged as a whole. `gang_label` marks members without GPUs, which share
+    the gang's tier. `group_label` is on the pods of a gang that consists of groups: the number of the pod's group, from
+    0. The first group is the gang, and each other group is a separate gang. `scale` is the field of a gang that its
+    scale subresource writes. `kueue`: Kueue has an integration for it, which may copy the label of its class into pod
+    templates at every update. A template without that label would change then, and roll. `managed_by` is the field that
+    names its controller. `runtime` is the other object that its pods are made of. `wraps` is the place of whole objects
+    that it creates, and `wrapped` are the rows of those. `source` is the source of all this.
     """
 
     group: str
@@ -201,14 +201,14 @@ class KindRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
     @property
     def group_kind(self) -> GroupKind:
-        """Group and kind go together: Job, Service, Workspace, InferenceService exist in several groups."""
+        """Return group and kind, because Job, Service, Workspace, InferenceService exist in several groups."""
         return GroupKind(self.group, self.kind)
 
 
 class PodLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A label on pods whose kind has no row: it proves a type, or tells what its launcher is mostly used for.
+    """A label on pods whose kind has no row: it proves a type, or gives its launcher's usual use.
 
-    `value` is None where any value tells. `source` is where the label is from.
+    `value` is None if any value counts. `source` is where the label comes from.
     """
 
     key: str
@@ -219,7 +219,7 @@ class PodLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TellingLabel(NamedTuple):
-    """A label that only pods of one workload type have; `value` None where any value tells, `unless` as in a row."""
+    """A label of one workload type's pods alone; `value` None if any value counts, `unless` as in a row."""
 
     key: str
     value: str | None
@@ -232,12 +232,12 @@ _WELL_KNOWN = tuple(TellingLabel(each.key, each.value, each.type, ()) for each i
 
 
 class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """The kinds that a policy knows. Two tables are never equal: what was read by one may not serve another."""
+    """The kinds that a policy knows. Two tables are never equal, because an object read by one may not fit another."""
 
     rows: tuple[KindRow, ...]
 
     def with_rows(self, rows: tuple[KindRow, ...]) -> "KindTable":
-        """This table with further rows; one of a kind that it knows takes the place of its own, inside wrappers too."""
+        """Return this table with further rows; a row of a known kind replaces its own, inside wrappers too."""
         if not rows:
             return self
         known = tuple({**self.by_kind, **{row.group_kind: row for row in rows}}.values())
@@ -249,45 +249,45 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
         return {row.group_kind: row for row in self.rows}
 
     def is_gang(self, owner: OwnerReference | None) -> bool:
-        """Tells whether an owner, if there is one, is of a kind whose pods are charged as a whole. No owner is read."""
+        """Tell whether an owner is of a kind whose pods are charged as a whole. No owner is read."""
         row = self.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
         return row is not None and row.gang
 
     @cached_property
     def by_scaled(self) -> Mapping[tuple[str, str], KindRow]:
-        """The kinds whose scale subresource is reviewed, by API group and plural."""
+        """Return the kinds whose scale subresource is reviewed, by API group and plural."""
         return {(row.group, row.plural): row for row in self.rows if row.scale}
 
     @cached_property
     def gang_labels(self) -> frozenset[str]:
-        """Labels of members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the gang's tier."""
+        """Return labels of gang members: a Ray head or an MPI launcher asks for no GPU and shares the gang's tier."""
         return frozenset(row.gang_label for row in self.rows if row.gang_label)
 
     @cached_property
     def telling_labels(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
-        """Labels that tell a type without a look at the owners, each with its rank, by their keys.
+        """Return labels that give a type without the owners, each with its rank, by their keys.
 
-        ray.io/cluster is not among them: everything that Ray runs has it.
+        ray.io/cluster is not among them, because everything that Ray runs has it.
         """
-        told = [
+        by_kinds = [
             TellingLabel(*label, row.type, row.unless)
             for row in self.rows
             for label in row.labels.items()
             if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items())
         ]
-        ranked = list(enumerate(dict.fromkeys((*told, *_WELL_KNOWN))))
+        ranked = list(enumerate(dict.fromkeys((*by_kinds, *_WELL_KNOWN))))
         return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
 
     @cached_property
     def usual_labels(self) -> Mapping[str, WorkloadType]:
-        """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
-        told: dict[str, WorkloadType] = {}
+        """Return labels of general launchers with their usual use, for pods whose owners are not visible."""
+        usual: dict[str, WorkloadType] = {}
         for row in (each for each in self.rows if each.usual and not each.type):
             for label in row.labels.items():
                 uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
                 if row.usual and uses == {row.usual} and label[1] is None:
-                    told[label[0]] = row.usual
-        return told | {each.key: each.usual for each in POD_LABELS if each.usual}
+                    usual[label[0]] = row.usual
+        return usual | {each.key: each.usual for each in POD_LABELS if each.usual}
 
 
 _MAKES_PODS: Mapping[str, MakesPod] = {
@@ -359,7 +359,7 @@ def _by_name(column: Any, named: Any) -> Callable[..., Any]:
 
 
 _FILES = ("core", "training", "launchers", "serving", "llm_serving", "batch", "interactive", "wrappers")
-"""Labels that several kinds have tell by the order of the rows."""
+"""The order of the rows decides if several kinds share a label."""
 
 BUILT_IN = KindTable(()).with_rows(
     rows_of([entry for file in _FILES for entry in data_file(__name__, f"kinds/{file}.yaml")])

@@ -1,11 +1,11 @@
 """Makes the pods of operators that complete their templates: those of a SparkApplication and of a TrainJob.
 
-1. The GPUs of a SparkApplication stand in its templates, its `gpu` fields or its sparkConf. Source:
+1. The GPUs of a SparkApplication are in its templates, its `gpu` fields or its sparkConf. Source:
    internal/webhook/sparkpod_defaulter.go and internal/controller/sparkapplication/submission.go of
    kubeflow/spark-operator; KubernetesUtils.buildResourcesQuantities of apache/spark.
 2. Kubeflow Trainer makes a JobSet of a TrainJob and its runtime. Source: newRuntimeInfo in
-   pkg/runtime/core/trainingruntime.go, and the plugins jobset and mpi, of kubeflow/trainer. What overrides pods is
-   called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 and runtimePatches since v2.2.
+   pkg/runtime/core/trainingruntime.go, and the plugins jobset and mpi, of kubeflow/trainer. The overrides of pods are
+   podSpecOverrides in v2.0, podTemplateOverrides in v2.1 and runtimePatches since v2.2.
 """
 
 import re
@@ -22,7 +22,7 @@ _OF_CONTAINER = ("env", "envFrom", "lifecycle", "volumeMounts")
 
 
 def executors(spec: Tree) -> int:
-    """As many as `executor.instances` says; with dynamic allocation as many as it starts with."""
+    """`executor.instances`; with dynamic allocation, the number that it starts with."""
     instances = _said(spec, "executor.instances", "spark.executor.instances")
     dynamic = str(mapped(spec.get("sparkConf")).get("spark.dynamicAllocation.enabled")).lower() == "true"
     if spec.get("dynamicAllocation") is not None:
@@ -47,7 +47,7 @@ def executor_pod(role: Tree, spec: Tree) -> Tree:
 
 
 def _pod(part: str, role: Tree, spec: Tree) -> Tree:
-    """The template as Spark completes it. The operator adds its fields only where Spark gets no template."""
+    """Return the template as Spark completes it. The operator adds its fields only if Spark gets no template."""
     template = mapped(role.get("template"))
     inner, added = mapped(template.get("spec")), {} if template else role
     made = {
@@ -73,7 +73,7 @@ def _pod(part: str, role: Tree, spec: Tree) -> Tree:
 
 
 def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> list[object]:
-    """Return those of the template, the first by name or place completed, and the sidecars."""
+    """Return the template's containers, the first by name or place completed, and the sidecars."""
     name = f"spark-kubernetes-{part}"
     listed = _list(inner, "containers", f"{part}.template.spec") or [{"name": name}]
     place = next((i for i, each in enumerate(listed) if isinstance(each, dict) and each.get("name") == name), 0)
@@ -92,7 +92,7 @@ def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> 
 
 
 def _by_field(part: str, added: Tree) -> Tree:
-    """Return what the field `gpu` asks for."""
+    """Return the request of the field `gpu`."""
     gpu = added.get("gpu") or {}
     if not isinstance(gpu, dict):
         raise Refused(Reason.INVALID, "no-gpu-map", f"{part}.gpu", value=str(gpu)[:40])
@@ -106,7 +106,7 @@ def _by_field(part: str, added: Tree) -> Tree:
 
 
 def _by_configuration(part: str, spec: Tree) -> dict[str, int | None]:
-    """Return what spark.executor.resource.gpu.amount and its vendor ask for; without a vendor Spark won't start."""
+    """Return the request of spark.executor.resource.gpu.amount and its vendor; without a vendor Spark won't start."""
     configuration, asked = mapped(spec.get("sparkConf")), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
     found = filter(None, (asked.fullmatch(str(key)) for key in configuration))
     vendors = ((match, configuration.get(f"{match[1]}.vendor")) for match in found)
@@ -114,7 +114,7 @@ def _by_configuration(part: str, spec: Tree) -> dict[str, int | None]:
 
 
 def _said(spec: Tree, path: str, key: str) -> int | None:
-    """The number of a field, else of sparkConf."""
+    """Return the number in a field, or in sparkConf."""
     return _number(spec, key) if at(spec, path) is None else whole(spec, path, 0)
 
 
@@ -141,19 +141,19 @@ def _list(holder: Tree, field: str, place: str) -> list[object]:
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _MADE_ONCE = ("trainer", "dataset-initializer", "model-initializer")
 _NODE = "node"
-"""The name of the container that trains, and of the job that an MPI launcher starts it in."""
+"""The name of the container that trains, and of the job in which an MPI launcher starts it."""
 
 MOST_OVERRIDES = 128
-"""Overrides of jobs that are read. The time goes with the square of their number, and Trainer 2.1 sets no bound."""
+"""Overrides of jobs that are read. The time grows with the square of their number, and Trainer 2.1 sets no bound."""
 
 
 def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
-    """The TrainJob with the runtime's jobs below `runtime`, and its own fields written into them.
+    """Return the TrainJob with the runtime's jobs below `runtime`, and its own fields written into them.
 
-    `spec.trainer` is left out: what it says stands in the runtime's containers now.
+    `spec.trainer` is left out, because the runtime's containers contain it now.
     """
     template = mapped(at(runtime, "spec.template"))
-    # 1. What the TrainJob changes in jobs of the runtime is one patch of the JobSet's spec.
+    # 1. The TrainJob's changes of the runtime's jobs are one patch of the JobSet's spec.
     there = listed(at(template, "spec.replicatedJobs"))
     known, patch = [mapped(job).get("name") for job in there], {"replicatedJobs": list[Any]()}
     for job in islice(_overridden(train_job), MOST_OVERRIDES):
@@ -177,7 +177,7 @@ def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
 
 
 def node_alone(resources: Tree, spec: Tree) -> Tree:
-    """Counted where no runtime is read, with the labels and annotations beside `trainer`."""
+    """Counted if no runtime is read, with the labels and annotations beside `trainer`."""
     metadata = {field: spec[field] for field in ("labels", "annotations") if mapped(spec.get(field))}
     return {"metadata": metadata, "spec": {"containers": [{"name": _NODE, "resources": resources}]}}
 
@@ -199,7 +199,7 @@ def _overridden(train_job: Tree) -> Iterator[Tree]:
 
 
 def _completed(job: Tree, trainer: Tree, policy: object) -> Tree:
-    """A job of the JobSet with the number of its pods, and with their image, command and resources."""
+    """Return a job of the JobSet with the number of its pods, and with their image, command and resources."""
     step, name = mapped(at(job, "template.metadata.labels")).get(_STEP), job.get("name")
     trains, mpi = step == "trainer", at(policy, "mpi") is not None
     launcher_trains = at(policy, "mpi.runLauncherAsNode") is True
@@ -233,7 +233,7 @@ def _completed(job: Tree, trainer: Tree, policy: object) -> Tree:
 
 
 def patched(tree: Tree, patch: Tree) -> Tree:
-    """The tree with the patch laid over it: maps are merged, lists too where their items have names.
+    """Return the tree with the patch applied: maps are merged, lists too if their items have names.
 
     Source: strategic merge patch, sig-api-machinery/strategic-merge-patch.md of kubernetes/community.
     """

@@ -1,8 +1,8 @@
 """Counts the pods that an operator makes of a template, and how often a workload makes those of one of its parts.
 
-The first is told from the object that holds the template: a Job's spec, one worker group of a Ray cluster. The second
-is told from the whole workload: a PodCliqueSet makes its cliques once for each of its replicas. A field left out has
-the operator's default. Each function raises Refused where a field is no count of pods. Its docstring stands in
+The first number follows from the object with the template: a Job's spec, one worker group of a Ray cluster. The second
+follows from the whole workload: a PodCliqueSet makes its cliques once for each of its replicas. An absent field has the
+operator's default. Each function raises Refused if a field is no count of pods. Its docstring appears in
 docs/workload-kinds.md, with sources.
 """
 
@@ -14,16 +14,16 @@ from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import Tree, all_at, at, mapped
 
 PodCount = Callable[[Tree], int]
-"""Told by the part that holds a template."""
+"""Returns the number for the object with a template."""
 GroupCount = Callable[[Tree, Tree], int]
-"""Told by the workload, and the part that holds a template."""
+"""Returns the number for the workload and the object with a template."""
 
 MOST_PODS = 1_000_000
 """More pods than any cluster holds: a count above it is a mistake, not a workload."""
 MOST_IN_STAGES = 6
-"""Jobs of a JobSet whose stages are told apart: each set of them is looked at, which takes about 1 ms."""
+"""Jobs of a JobSet whose stages are separated. Each set of them is examined, which takes about 1 ms."""
 MOST_TEMPLATES = 250
-"""Of a workload that are judged. Each takes some 0.2 ms, and all other reviews wait meanwhile."""
+"""Templates of a workload that are judged. Each takes some 0.2 ms, and all other reviews wait meanwhile."""
 
 _INDEXES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
@@ -45,7 +45,7 @@ def replicas(holder: Tree) -> int:
 
 
 def counted_at(path: str) -> PodCount:
-    """As many as the field at a path of the holder says, one where it is absent."""
+    """The number in a field of the holder, or one if absent."""
 
     def count(holder: Tree) -> int:
         return whole(holder, path, 1)
@@ -117,7 +117,7 @@ def nim_pods(service: Tree) -> int:
 
 
 def nim_stage_pods(service: Tree) -> int:
-    """As for a NIMService; none if not enabled."""
+    """The same as for a NIMService; none if not enabled."""
     return nim_pods(service) if service.get("enabled") is True else 0
 
 
@@ -152,7 +152,7 @@ def notebook_pods(notebook: Tree) -> int:
 
 
 def whole(holder: Tree, path: str, default: int, where: str = "", of: str = "pods") -> int:
-    """The number at a path. `where` is the holder's own path, with a dot at its end, for the sentence of a refusal."""
+    """Return the number at a path. `where` is the holder's own path, with a dot at its end, for a refusal."""
     value = at(holder, path)
     if value is None:
         return default
@@ -162,12 +162,12 @@ def whole(holder: Tree, path: str, default: int, where: str = "", of: str = "pod
 
 
 def too_many_templates() -> Refused:
-    """The refusal of a gang with more pod templates than are judged."""
+    """Return the refusal of a gang with more pod templates than are judged."""
     return Refused(Reason.INVALID, "too-many-templates", most=MOST_TEMPLATES)
 
 
 def no_count(place: str, value: object, of: str = "pods") -> Refused:
-    """The refusal of a value that is no count."""
+    """Return the refusal of a value that is no count."""
     return Refused(Reason.INVALID, "no-pod-count", place, value=str(value)[:40], of=of, most=MOST_PODS)
 
 
@@ -248,8 +248,8 @@ def least_ray_workers(workload: Tree, group: Tree) -> int:
 
 
 def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
-    """All pods, except of Jobs that `dependsOn` keeps from running beside those that ask for most."""
-    # the Jobs of a JobSet, or those of the runtime of a TrainJob
+    """All pods, except of Jobs that `dependsOn` keeps from running with the stage that asks for most."""
+    # The Jobs of a JobSet, or those of the runtime of a TrainJob.
     runtime = at(workload, "runtime.spec.template.spec.replicatedJobs")
     listed = at(workload, "spec.replicatedJobs") if runtime is None else runtime
     if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
@@ -259,9 +259,9 @@ def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
 
 
 def _largest_stage(jobs: list[Tree]) -> list[Tree]:
-    """Return the Jobs that may run together and ask for most; all of them where none waits for the end of another.
+    """Return the Jobs that may run together and ask for most; all of them if none waits for the end of another.
 
-    A Job that waits until another is Complete runs neither beside it nor beside what that one waits for.
+    A Job that waits until another is Complete runs neither with it nor with the Jobs that one waits for.
     """
     ended: dict[str, frozenset[str]] = {}
     for each in jobs:
@@ -273,14 +273,14 @@ def _largest_stage(jobs: list[Tree]) -> list[Tree]:
         return jobs
     sets = (chosen for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
     named = ((chosen, {str(each.get("name", "")) for each in chosen}) for chosen in sets)
-    beside = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
+    concurrent = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
     devices = {id(each): _devices(each) for each in jobs}
-    largest = max(beside, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
+    largest = max(concurrent, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
     return list(largest)
 
 
 def _devices(replicated_job: Tree) -> int:
-    """How many devices the pods of one Job ask for, by device plugin or by claim."""
+    """Return the number of devices of one Job's pods, by device plugin or by claim."""
     spec = mapped(at(replicated_job, "template.spec.template.spec"))
     claims = sum(1 for _ in all_at(spec, "resourceClaims.*"))
     limits = (mapped(found) for _, found in all_at(spec, "containers.*.resources.limits"))
@@ -298,11 +298,11 @@ _DIGITS = 10
 def needed_of_task(job: Tree, task: Tree) -> int:
     """The task's `minAvailable`, or all replicas if absent; all tasks together the Job's `minAvailable`.
 
-    Where the Job's `minAvailable` is more than that of its tasks, the first ones need more; where it is less, the last
-    ones need less: Volcano then starts it with any of them.
+    If the Job's `minAvailable` exceeds that of its tasks, the first ones need more; if it is less, the last ones need
+    less, because Volcano then starts it with any of them.
     """
     tasks = [found for _, found in all_at(job, "spec.tasks.*") if isinstance(found, dict)]
-    if len(tasks) > MOST_TEMPLATES:  # before each is told from all of them
+    if len(tasks) > MOST_TEMPLATES:  # before each is derived from all of them
         raise too_many_templates()
     needed = {id(each): whole(each, "minAvailable", whole(each, "replicas", 1)) for each in tasks}
     total = sum(needed.values())

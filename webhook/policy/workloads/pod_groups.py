@@ -1,4 +1,4 @@
-"""Groups of pods without a workload: what a pod says of the gang that it is scheduled with.
+"""Groups of pods without a workload, by the fields in which a pod names its gang.
 
 Sources: KEP-4671 (scheduling.k8s.io); the coscheduling plugin of kubernetes-sigs/scheduler-plugins; the PodGroups of
 Volcano and of KAI, which rank their pods by `spec.priorityClassName`; Kueue's plain pod groups.
@@ -15,22 +15,23 @@ from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Reason, Refused
 
 KUEUE_NAME = "kueue.x-k8s.io/pod-group-name"
-"""A label, and since Kueue 0.18 also an annotation, which counts more: a label's value can't be as long as a name."""
+"""A label, and since Kueue 0.18 also an annotation, which has precedence because a label's value is shorter than a
+name."""
 KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE = GroupKind("kueue.x-k8s.io", "PodGroup")
-"""No object: pods alone make the group."""
+"""The kind of a group without an object, made by pods alone."""
 MOST_IN_A_GROUP = 100_000
 
 
 class GroupSource(msgspec.Struct, frozen=True):
-    """The key by which a pod names its group, and the kind that says how many pods it needs, in `spec.minMember`."""
+    """The key by which a pod names its group, and the kind with the number of pods that it needs, `spec.minMember`."""
 
     place: Literal["labels", "annotations"]
     key: str
     kind: GroupKind
 
     def named_by(self, metadata: Metadata) -> str:
-        """The name of the group that a pod is in; "" where it names none."""
+        """Return the name of a pod's group; "" if it names none."""
         written: Mapping[str, str] = metadata.labels if self.place == "labels" else metadata.annotations
         return written.get(self.key, "")
 
@@ -47,9 +48,9 @@ LOOKED_UP = (
 
 
 class SchedulersGroup(msgspec.Struct, frozen=True):
-    """A group of another scheduler that a pod names: the pods that it needs together, and the class it is ranked by.
+    """A group of another scheduler that a pod names: the pods that it needs together, and its class.
 
-    0 and "" where it says nothing of it, or is not there.
+    0 and "" if it does not say, or does not exist.
     """
 
     source: GroupSource
@@ -59,7 +60,7 @@ class SchedulersGroup(msgspec.Struct, frozen=True):
 
 
 class PodsTogether(msgspec.Struct, frozen=True):
-    """A number of pods, of use only together, in a group of that kind and name."""
+    """A number of pods that need one another, in a group of that kind and name."""
 
     kind: GroupKind
     name: str
@@ -67,17 +68,17 @@ class PodsTogether(msgspec.Struct, frozen=True):
 
     @property
     def uid(self) -> str:
-        """The name by which the ledger and its pods know it: a group may have no object, so no uid."""
+        """Return the name by which the ledger and its pods know it, because a group may have no object and no uid."""
         return f"{self.kind.qualified}/{self.name}"
 
 
 def named_groups(metadata: Metadata) -> Iterator[tuple[GroupSource, str]]:
-    """The groups that a pod names, of those that have to be looked up. Each scheduler looks for its own."""
+    """Yield the groups that a pod names and that have to be looked up. Each scheduler looks for its own."""
     return ((source, name) for source in LOOKED_UP if (name := source.named_by(metadata)))
 
 
 def kueue_group(metadata: Metadata) -> PodsTogether | None:
-    """The plain pod group that Kueue would queue. Raises Refused for a count that is none."""
+    """Return the plain pod group that Kueue would queue. Raises Refused for an invalid count."""
     name = metadata.annotations.get(KUEUE_NAME) or metadata.labels.get(KUEUE_NAME)
     written = metadata.annotations.get(KUEUE_COUNT)
     if not name or written is None:

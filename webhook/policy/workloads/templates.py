@@ -1,4 +1,4 @@
-"""Finds the pod templates of a workload by its row's paths, and makes the pods of them that its operator would make."""
+"""Finds the pod templates of a workload by its row's paths, and makes the pods that its operator would make."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -18,15 +18,15 @@ from webhook.policy.workloads.pod_counts import MOST_PODS
 
 DOMAIN = "gpu-tiers.dev/"
 TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
-"""The annotation that holds the class which gpu-tiers wrote: of a pod template into that (`templates: Mutate`), of a
-workload into its field for the class of all its pods."""
+"""The annotation with the class that gpu-tiers wrote: in a pod template (`templates: Mutate`), or in a workload's field
+for the class of all its pods."""
 
 _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 _PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """Labels and annotations on the way to the pods of a template: their place in the workload, and whose they are."""
+    """Labels and annotations on the way to the pods of a template: their place in the workload, and their owner."""
 
     place: str
     labels: Mapping[str, str]
@@ -35,10 +35,9 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
-    """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload.
+    """A template of a workload as its pod, with their number. `path` is its place in the workload.
 
-    `least`: a gang is of no use with fewer of them. `passed` is what is written on the way to the pods, the nearest to
-    them first.
+    `least`: how many of them a gang needs. `passed` is written on the way to the pods, the nearest to them first.
     """
 
     path: str
@@ -50,9 +49,9 @@ class PodTemplate(msgspec.Struct, frozen=True):
 
 
 def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
-    """The templates as pods with metadata and spec, whatever their form in the workload; not yet checked.
+    """Yield the templates as unchecked pods with metadata and spec, whatever their form in the workload.
 
-    Those of the whole objects in it, too. Raises Refused with the path of a field that is no count of pods.
+    Templates of the whole objects in it are included. Raises Refused with the path of a field that is no count of pods.
     """
     yield from own_templates(tree, row)
     for taken, inner, inner_row in objects_in(tree, row):
@@ -62,7 +61,7 @@ def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 
 
 def objects_in(tree: Tree, row: KindRow) -> Iterator[tuple[tuple[str, ...], Tree, KindRow]]:
-    """The whole objects that a workload creates, each with its place and its row; those of other kinds are left out."""
+    """Yield the whole objects that a workload creates, each with its place and row; unknown kinds are left out."""
     rows = {each.group_kind: each for each in row.wrapped}
     for taken, found in all_at(tree, row.wraps) if row.wraps else ():
         if isinstance(found, dict):
@@ -73,7 +72,7 @@ def objects_in(tree: Tree, row: KindRow) -> Iterator[tuple[tuple[str, ...], Tree
 
 
 def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
-    """The templates that stand in the workload itself."""
+    """Yield the templates in the workload itself."""
     named = class_named(tree, row)
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):
@@ -98,7 +97,7 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 
 
 def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ...]) -> Iterator[Passed]:
-    """Yield what is written on the way to the pods of the template in an item; only texts count there."""
+    """Yield what is written on the way to the pods of an item's template; only texts count."""
     for each in templates.between:
         place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
         found = mapped(item_at(tree, place))
@@ -110,7 +109,7 @@ def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ..
 
 
 def class_named(tree: Tree, row: KindRow) -> str:
-    """The PriorityClass that a workload names for all of its pods; "" where it names none, or gpu-tiers wrote it."""
+    """Return the PriorityClass that a workload names for all its pods; "" if it names none, or gpu-tiers wrote it."""
     name = at(tree, row.class_field) if row.class_field else None
     ours = mapped(at(tree, "metadata.annotations")).get(TEMPLATE_CLASS) == name
     return name if isinstance(name, str) and not ours else ""
@@ -125,12 +124,12 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "container" | "parameter":
             return {"spec": {"containers": [_step(template)]}}
         case "spec":
-            # KServe writes the labels and annotations that stand beside a bare pod spec on its pods. Some people write
-            # a whole pod template where the API has a bare spec.
+            # KServe writes the labels and annotations next to a bare pod spec on its pods. Some people write a whole
+            # pod template instead of a bare spec.
             metadata = {field: holder[field] for field in ("labels", "annotations") if field in holder}
             inner = mapped(template).get("spec")
             spec = inner if isinstance(inner, dict) else template
-            # Some containers stand in fields of their own, beside `containers`.
+            # Some containers are in separate fields next to `containers`.
             own = [each for field in templates.containers if isinstance(each := mapped(spec).get(field), dict)]
             listed = mapped(spec).get("containers") or []
             if own and isinstance(listed, list):
@@ -140,9 +139,9 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
 
 
 def _step(container: object) -> object:
-    """The container with its script as an argument (Argo: source; Tekton: script), and Tekton's computeResources.
+    """Return the container with its script (Argo: source; Tekton: script) as an argument, and Tekton's resources.
 
-    Argo names the one container of a step main.
+    Argo calls the one container of a step main.
     """
     if not isinstance(container, dict):
         return container
@@ -158,7 +157,7 @@ def _step(container: object) -> object:
 
 @contextmanager
 def _placed(taken: tuple[str, ...]) -> Iterator[None]:
-    """Puts the holder's own path before that of a refused field in it."""
+    """Put the holder's own path before that of a refused field in it."""
     try:
         yield
     except Refused as refused:
@@ -166,10 +165,10 @@ def _placed(taken: tuple[str, ...]) -> Iterator[None]:
 
 
 def container_in(parameter: object) -> Tree | None:
-    """The container that a compiled Kubeflow pipeline describes as JSON in a parameter of its Argo Workflow; else None.
+    """Return the container that a compiled Kubeflow pipeline describes as JSON in a parameter of its Workflow, or None.
 
-    Its templates are the same for every pipeline, and what a step runs is patched into its pod when it starts.
-    Source: PipelineContainerSpec in api/v2alpha1/pipeline_spec.proto and the argocompiler of kubeflow/pipelines.
+    Its templates are the same for every pipeline, and a step's program is patched into its pod at the start. Source:
+    PipelineContainerSpec in api/v2alpha1/pipeline_spec.proto and the argocompiler of kubeflow/pipelines.
     """
     text = parameter.get("value") if isinstance(parameter, dict) else None
     if not isinstance(text, str) or not text.startswith("{"):
@@ -180,7 +179,7 @@ def container_in(parameter: object) -> Tree | None:
         return None
     if not isinstance(found.get("image"), str):
         return None
-    # The driver makes a limit of the accelerator; `type` and `count` are its older names.
+    # The driver makes a limit from the accelerator; `type` and `count` are its older names.
     asked = mapped(at(found, "resources.accelerator"))
     name, count = (asked.get(f"resource{each}") or asked.get(each.lower()) for each in ("Type", "Count"))
     limits = {"limits": {name: count}} if isinstance(name, str) and count else {}
@@ -188,14 +187,14 @@ def container_in(parameter: object) -> Tree | None:
 
 
 def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tuple[str, int, Tree]]:
-    """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
+    """Return one pod for each template of a workload: the template's path, the number of such pods, and the pod.
 
-    `idle`: of what is scaled to nothing as it would be scaled to one. Raises Refused where a template is none.
+    `idle`: a workload scaled to zero counts as scaled to one. Raises Refused for an invalid template.
     """
     pods: list[tuple[str, int, Tree]] = []
     for made in own_templates(manifest.tree, row):
         count, pod = max(made.count, 1 if idle else 0), made.pod
-        # What is written for gpu-tiers on the way to it stands behind its own: there are no objects between.
+        # Labels and annotations for gpu-tiers on the way follow the pod's own, because no objects are between.
         metadata = pod.get("metadata") or {} if isinstance(pod, dict) else None
         if isinstance(pod, dict) and isinstance(metadata, dict):
             for each, field in product(made.passed, ("labels", "annotations")):
@@ -216,9 +215,9 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
 
 
 def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest, KindRow]]:
-    """The whole objects that a workload creates, as they would reach the API server, each with its place and row.
+    """Yield the whole objects that a workload creates, as they would reach the API server, each with its place and row.
 
-    One whose metadata is no object is none: the workload is refused for it.
+    An object with invalid metadata is left out, because the workload is refused for it.
     """
     for taken, tree, inner_row in objects_in(manifest.tree, row):
         written = tree.get("metadata") or {}
@@ -229,11 +228,11 @@ def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest
 
 
 def pod_of(manifest: Manifest, template: object, row: KindRow) -> Tree:
-    """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels.
+    """Return a controller's pod: the template's metadata and spec, an owner reference, and the operator's labels.
 
-    Raises Refused where the template is none.
+    Raises Refused for an invalid template.
     """
-    view(template, Pod)  # refuses what is no pod
+    view(template, Pod)  # refuses an invalid pod
     made: Tree = copy.deepcopy(template) if isinstance(template, dict) else {}
     metadata = made.get("metadata") or {}
     operators = {label: value or manifest.name for label, value in row.labels.items()}

@@ -1,6 +1,6 @@
-"""A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove, how far it is.
+"""A workload object as a value, by its row: its identity, its pods, its type, and its stage.
 
-The stages of its life are told by the fields in which each kind says them: suspended, ended, partly done.
+Each kind has fields for the stages: suspended, ended, partly done.
 """
 
 import re
@@ -22,10 +22,9 @@ from webhook.policy.workloads.templates import class_named, objects_in, own_temp
 class Devices(msgspec.Struct, frozen=True):
     """One request of a pod's resource claims: so many devices of a class (KEP-4381).
 
-    `entry` is the claim's name within the pod, and `request` the request's name within the claim: by these a container
-    names what it uses. `claim` is the ResourceClaim, as namespace/name, where the pod names one that other pods may
-    name too; "" where it gets one of its own. `profile` is the MIG profile that the devices must have, where that is
-    told.
+    `entry` is the claim's name within the pod, and `request` the request's name within the claim; a container names
+    devices by both. `claim` is the ResourceClaim, as namespace/name, if the pod names one that other pods may share; ""
+    for a claim of its own. `profile` is the MIG profile that the devices must have, if known.
     """
 
     device_class: str
@@ -42,9 +41,9 @@ _OF_A_POD = ("metadata.", "spec.")
 class Member(msgspec.Struct, frozen=True):
     """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
-    A gang is of no use with fewer of them than `least`. `devices` are those of each pod's resource claims, as far as
-    they were looked up. `makers` stand between them and the workload, the nearest to them first: objects in the
-    workload that make them, whole or described, and labels that are written on the way.
+    A gang needs at least `least` of them. `devices` are those of each pod's resource claims, as far as they were looked
+    up. `makers` are between them and the workload, the nearest first: objects in the workload that make the pods, whole
+    or described, and labels that are written on the way.
     """
 
     path: str
@@ -56,12 +55,12 @@ class Member(msgspec.Struct, frozen=True):
     makers: tuple["Workload", ...] = ()
 
     def placed(self, refusal: Refusal) -> Refusal:
-        """Name the field of the template in a refusal for that field of the pod."""
+        """Return a refusal that names the template's field instead of the pod's."""
         of_the_pod = not refusal.place and refusal.field.startswith(_OF_A_POD)
         return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
 
     def placed_field(self, field: str) -> str:
-        """A field of the pod as the field of the template; one that lies elsewhere as it is."""
+        """Return the template's field for a pod's field; any other field unchanged."""
         own = field.removeprefix("spec.") if self.form != "template" else field
         return f"{self.path}.{own}" if field.startswith(_OF_A_POD) else field
 
@@ -69,13 +68,12 @@ class Member(msgspec.Struct, frozen=True):
 class Workload(msgspec.Struct, frozen=True):
     """An object that makes pods: an owner of the pod under review, or itself under review.
 
-    `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
-    commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
-    its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
-    `shards`: its Indexed pods are more than run at once, so each works by itself. `in_stages`: some of its pods are
-    made when others have ended. `place`: where its labels and annotations stand in another workload, of which alone it
-    is known; "" for an object of its own.
-    `selects` are the keys of the labels by which its controller knows its pods.
+    `row` is its kind's row in the table. `type` is the type that the object's own fields prove. `runs` are commands in
+    its own fields: a RayJob's entrypoint. `brings_gpus`: its own fields ask for GPUs, or its operator brings them
+    without a field. `class_name` is the PriorityClass for all of its pods. `shards`: its Indexed pods are more than run
+    at once, so each works by itself. `in_stages`: some of its pods are made when others have ended. `place` is its
+    metadata's place in another workload, if it is known only from there; "" for an object of its own. `selects` are the
+    keys of the labels by which its controller selects its pods.
     """
 
     row: KindRow
@@ -95,7 +93,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def metadata_place(self) -> str:
-        """The place of its labels and annotations."""
+        """Return the place of its labels and annotations."""
         return self.place or f"{self}.metadata"
 
     @property
@@ -107,12 +105,12 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 def gang_among(owners: Sequence[Workload]) -> Workload | None:
-    """The workload whose pods are of use only together: the outermost such of these owners."""
+    """Return the workload whose pods need one another: the outermost such owner."""
     return next((each for each in reversed(owners) if each.row.gang), None)
 
 
 def group_number(gang: Workload, labels: Mapping[str, str]) -> int:
-    """Return the number of a pod's group in a gang that consists of groups; 0 for the first, and for all other gangs.
+    """Return the number of a pod's group in a gang of groups; 0 for the first, and for all other gangs.
 
     A LeaderWorkerSet creates the leaders of all groups first. If they took the GPUs of the first group, no group could
     run.
@@ -122,14 +120,14 @@ def group_number(gang: Workload, labels: Mapping[str, str]) -> int:
 
 
 def workload(tree: Tree, row: KindRow) -> Workload:
-    """A workload object with its members. Raises Refused with the path of a template that is none."""
+    """Return a workload object with its members. Raises Refused with the path of an invalid template."""
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
-    # 1. Of a long pipeline, whose pods are booked one by one, the first templates are enough.
+    # 1. The first templates of a long pipeline are enough, because its pods are booked one by one.
     members = tuple(islice(_members(tree, row, metadata.shown_name), MOST_TEMPLATES + 1))
     if row.gang and len(members) > MOST_TEMPLATES:
         raise too_many_templates()
 
-    # 2. A field of its own asks for GPUs: it is there, and no quantity of 0. The operator of a kind without templates
+    # 2. One of its own fields asks for GPUs: the field is set, and not 0. The operator of a kind without templates
     #    brings them.
     fields = (found for path in row.gpu_fields for _, found in all_at(tree, path))
     asks = any(found not in (None, 0, "0", "", [], {}) for found in fields)
@@ -141,7 +139,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
     numbers = ((each.get("completions"), each.get("parallelism", 1)) for each in indexed)
     shards = any(isinstance(all_, int) and isinstance(now, int) and all_ > now for all_, now in numbers)
 
-    # 4. Its selector has labels and lines; a ReplicationController's is a plain map.
+    # 4. Its selector has labels and expressions; a ReplicationController's is a plain map.
     selector = mapped(at(tree, "spec.selector"))
     keys = (mapped(line).get("key") for line in listed(selector.get("matchExpressions")))
     selects = {*mapped(selector.get("matchLabels", selector)), *(key for key in keys if isinstance(key, str))}
@@ -152,7 +150,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         labels=metadata.labels,
         annotations=metadata.annotations,
         members=members[:MOST_TEMPLATES],
-        type=next((told for path, told in row.fields.items() if at(tree, path)), None),
+        type=next((value for path, value in row.fields.items() if at(tree, path)), None),
         runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=brings,
         class_name=class_named(tree, row),
@@ -163,15 +161,15 @@ def workload(tree: Tree, row: KindRow) -> Workload:
 
 
 _JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
-"""A Job's, those of a JobSet."""
+"""The specs of a Job, and of the Jobs in a JobSet."""
 
 
 _STAGES = tuple(f"{place}spec.replicatedJobs.*.dependsOn.*.status" for place in ("", "runtime.spec.template."))
-"""Of a JobSet, and of the runtime of a TrainJob."""
+"""The stages of a JobSet, and of the runtime of a TrainJob."""
 
 
 def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
-    # 1. The templates that stand in it, with what is described on the way to their pods.
+    # 1. The templates in it, with the labels on the way to their pods.
     for each in own_templates(tree, row):
         try:
             makers = tuple(
@@ -188,7 +186,7 @@ def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
         except Refused as refused:
             raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
 
-    # 2. The whole objects in it, which make pods once they are created; a Pod is made by none.
+    # 2. The whole objects in it, which make pods once they are created; a Pod has no maker.
     for taken, inner, inner_row in objects_in(tree, row):
         place = ".".join(taken)
         try:
@@ -202,7 +200,7 @@ def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
 
 
 def _text(found: object) -> str:
-    """A command as one text: it stands there as a text, as a list, or as a container with command, args, script."""
+    """Return a command as one text, from a text, a list, or a container with command, args, script."""
     if isinstance(found, str):
         return found
     if isinstance(found, list):
@@ -213,48 +211,47 @@ def _text(found: object) -> str:
 
 
 SUSPEND = ("spec.suspend", "spec.runPolicy.suspend")
-"""Jobs, JobSets, TrainJobs, Ray's; the training operators'."""
+"""The fields of Jobs, JobSets, TrainJobs and Ray's kinds, and of the training operators' jobs."""
 
 ENDED_CONDITIONS = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
-"""Of a Job, a JobSet, a TrainJob, and of the training operators' jobs, each with status True."""
+"""The conditions with status True of a Job, a JobSet, a TrainJob, and of the training operators' jobs."""
 
 PHASES = ("status.state.phase", "status.jobDeploymentStatus", "status.phase")
-"""Volcano's Job, a RayJob, and jobs of operators that have a phase alone."""
+"""The fields of Volcano's Job, a RayJob, and kinds that have a phase alone."""
 
 ENDED_PHASES = frozenset({"Complete", "Completed", "Succeeded", "Failed", "Terminated"})
 ABORTED = ("status.state.phase", "Aborted")
-"""A Volcano Job that was aborted may be resumed."""
+"""The phase of an aborted Volcano Job, which may be resumed."""
 
 
 def is_suspended(tree: Tree) -> bool:
-    """Tells whether a workload makes no pods until somebody releases it."""
     place, phase = ABORTED
     return any(at(tree, each) is True for each in SUSPEND) or at(tree, place) == phase
 
 
 def manager_elsewhere(tree: Tree, row: KindRow) -> str:
-    """Return the name of the controller that manages a workload in place of its kind's own; "" for its own.
+    """Return the name of the controller that manages a workload instead of its kind's own; "" for its own.
 
-    Its own controller then makes no pods here. What another one makes here is charged pod by pod, as pods are always.
+    Its own controller then makes no pods here. Pods that another controller makes here are charged one by one.
     """
     named = at(tree, row.managed_by.field) if row.managed_by else None
     return named if row.managed_by and isinstance(named, str) and named not in row.managed_by.own else ""
 
 
 def has_ended(tree: Tree) -> bool:
-    """Tells whether a workload makes no pods any more."""
+    """Tell whether a workload makes no more pods."""
     conditions = (mapped(each) for each in listed(at(tree, "status.conditions")))
-    told = [each.get("type") for each in conditions if each.get("status") == "True"]
+    true_types = [each.get("type") for each in conditions if each.get("status") == "True"]
     phases = [at(tree, place) for place in PHASES]
-    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in told) or any(
+    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in true_types) or any(
         isinstance(each, str) and each in ENDED_PHASES for each in phases
     )
 
 
 SUCCEEDED = ("status.succeeded", "status.replicaStatuses.*.succeeded", "status.replicatedJobsStatus.*.succeeded")
-"""How many pods or Jobs have: of a Job; the training operators'; of a JobSet."""
+"""The fields with the number of succeeded pods or Jobs: of a Job, the training operators' jobs, a JobSet."""
 
 
 def is_partly_done(tree: Tree) -> bool:
-    """Tells whether some of a workload's pods have succeeded."""
+    """Tell whether some of a workload's pods have succeeded."""
     return any(found for place in SUCCEEDED for _, found in all_at(tree, place))

@@ -1,4 +1,4 @@
-"""Rules about the installation: how the API server asks gpu-tiers, who else it asks, and whether the webhook runs."""
+"""Rules about the installation: how the API server asks gpu-tiers and other webhooks, and whether the webhook runs."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ from webhook.cluster.webhook_configurations import (
     missing_kinds,
     without,
 )
-from webhook.config.published import digest_of, place_beside
+from webhook.config.published import active_map_of, digest_of
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.lint.rule import Mistake, Severity, clauses_once, rule
@@ -23,9 +23,9 @@ GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate
 
 @rule("webhook-missing", Severity.ERROR, "configurations", line="registered")
 def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find the kind of configuration of which there is none of gpu-tiers: it needs both."""
+    """Find the kind of configuration that gpu-tiers lacks: it needs both."""
     for kind, lacks in without(missing_kinds(snapshot.configurations)):
-        yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
+        yield Mistake(kind, f"gpu-tiers has none: {lacks}")
 
 
 @rule("guard-missing", Severity.ERROR, "configurations", "admission_policies", line="registered")
@@ -91,7 +91,7 @@ def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
 
 
 SOON = timedelta(days=14)
-"""A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
+"""The time before expiry in which a renewal is overdue: gpu-tiers renews its own 30 days before, cert-manager too."""
 
 
 @rule("certificate-expired", Severity.ERROR, "certificates", line="certificates")
@@ -112,7 +112,7 @@ def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("ca-expires", Severity.ERROR, "configurations", line="certificates")
 def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a CA in caBundle that expires soon. While a CA is replaced there are two, and the old one may end."""
+    """Find a CA in caBundle that expires soon. During a replacement there are two, and the old one may end."""
     for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
         last = max((each for each in snapshot.certificates if each.where == where), key=lambda each: each.not_after)
         if last.not_after - snapshot.now < SOON:
@@ -139,26 +139,26 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     asked = snapshot.dry_run
     missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
     if missing:
-        # The API server tells nobody how a call under Ignore ended: only the time shows it.
-        why = "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+        # The API server reports no result of a call under Ignore: only the time shows it.
+        why = "calls fail at once: no replica listens behind the Service, or its certificate is not trusted"
         if asked.seconds >= A_WAIT:
-            why = "it waited for an answer: replicas hang, or the way to them is closed"
-        said = asked.said or f"the API server let it pass, as failurePolicy Ignore has it, and {why}"
+            why = "it waited for an answer: replicas hang, or the network blocks them"
+        said = asked.said or f"the API server admitted it under failurePolicy Ignore, and {why}"
         yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
 
 
 @rule("policy-not-taken", Severity.ERROR, "read_active_policy", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Report why the leader did not take the policy file."""
-    found, told = snapshot.installed, snapshot.installed.published
-    if told is None or not (found.gone or told.problem):
+    found, published = snapshot.installed, snapshot.installed.published
+    if published is None or not (found.gone or published.problem):
         return
-    kept = f"that of {told.since} stays active" if told.since or found.gone else "none is active"
-    what = f"was not taken, {kept}: {clauses_once(told.problem)}"
+    active = f"that of {published.since} stays active" if published.since or found.gone else "none is active"
+    what = f"was not taken, {active}: {clauses_once(published.problem)}"
     if found.gone:
-        what = f"does not exist, so no new replica can start; {kept}"
-    elif told.digest == digest_of(found.file):
-        what = f"active since {told.since}, but not as it should be: {clauses_once(told.problem)}"
+        what = f"does not exist, so no new replica can start; {active}"
+    elif published.digest == digest_of(found.file):
+        what = f"active since {published.since}, but not as it should be: {clauses_once(published.problem)}"
     yield Mistake(f"ConfigMap {found.where}", what)
 
 
@@ -167,14 +167,14 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
     found = snapshot.installed
     if found.published is None:
-        yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is active")
+        yield Mistake(f"ConfigMap {active_map_of(found.where)}", "no replica has reported which policy is active")
     elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
-        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is active still")
+        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is still active")
 
 
 @rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")
 def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Compare the replica that answered with the leader; other replicas are not known."""
+    """Compare the replica that answered with the leader; other replicas are unknown."""
     replica, published = snapshot.replica, snapshot.installed.published
     if replica is None or published is None:
         return
@@ -187,7 +187,7 @@ def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("no-leader", Severity.ERROR, "leader", line="leader")
 def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a Lease that nobody renews. It is watched for as long as it lasts, so no clocks are compared."""
+    """Find a Lease that nobody renews. It is watched for its whole duration, so no clocks are compared."""
     if not snapshot.leader:
         yield Mistake(f"Lease {snapshot.installed.where}", "no replica renews it")
 
@@ -204,7 +204,7 @@ def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("watches-silent", Severity.WARNING, "replica", line="replica")
 def watches_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a watch of the replica that answered which has said nothing for too long."""
+    """Find a watch of the replica that answered without an event for too long."""
     replica = snapshot.replica
     if replica is not None and replica.watches > OLDEST_WATCH:
         yield Mistake(f"replica {replica.replica}", f"a watch has said nothing for {replica.watches} s")

@@ -19,7 +19,7 @@ from webhook.report.lint.rule import Mistake, Severity, rule
 from webhook.report.lint.snapshot import ClusterSnapshot, Taken, number_of, some_of
 
 AUTOSCALER_SECONDS = 600
-"""Cluster Autoscaler's --max-graceful-termination-sec, unless it is told otherwise."""
+"""Cluster Autoscaler's --max-graceful-termination-sec by default."""
 LEAST_SHARE = Decimal("0.1")
 """A GPU can't be used with less than this part of its even share of the node's CPU and memory."""
 BREAKS_GANGS = (1, 36)
@@ -56,7 +56,7 @@ def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
     if hooked:
         what = f"{number_of(len(hooked), 'training pod')} with the file hook ({some_of(p.made_by for p in hooked)})"
-        yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
+        yield Mistake("cluster", f"{what}: it is not visible whether their programs listen")
 
 
 @rule("hook-failed", Severity.WARNING, "failed_hooks")
@@ -111,16 +111,16 @@ def gated_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for budget in (each for each in snapshot.budgets if not each.allowed):
         pods = snapshot.pods_by_namespace.get(budget.namespace, ())
         covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
-        held, running = sum(pod.held for pod in covered), sum(bool(pod.node) for pod in covered)
-        if held and running:
-            what = f"{number_of(held, 'pod')} that wait{'s' if held == 1 else ''} for quota"
+        queued, running = sum(pod.queued for pod in covered), sum(bool(pod.node) for pod in covered)
+        if queued and running:
+            what = f"{number_of(queued, 'pod')} that wait{'s' if queued == 1 else ''} for quota"
             spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
 
 
 @rule("evicted-by-age", Severity.INFO, "pods")
 def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find tiers of which kube-scheduler alone chooses the training to evict: the one that started last."""
+    """Find tiers whose training victims kube-scheduler alone chooses: the pod that started last."""
     for tier in snapshot.policy.tiers:
         of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
         makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
@@ -130,7 +130,7 @@ def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("no-room-for-costs", Severity.WARNING)
 def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find tiers whose values leave no room for a boost: one that reaches the next tier has no effect."""
+    """Find tiers whose values leave no room for a boost: a boost that reaches the next tier has no effect."""
     policy = snapshot.policy
     if policy.eviction_cost.get("Kueue") == "Write" and not room_between(tier.value for tier in policy.tiers):
         yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
@@ -201,7 +201,7 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for pod in snapshot.pods:
         key = pod.namespace, pod.group
         of_pods[key] = max(of_pods[key], pod.priority)
-    # Kubernetes 1.36 keeps no priority on a group unless a gate is on: then it is the highest of its pods'.
+    # Kubernetes 1.36 stores no priority on a group without a gate: then it is the highest of its pods'.
     groups = ((each.metadata, each.spec.priority) for each in snapshot.pod_groups if each.goes_whole)
     whole = [(found, priority or of_pods[found.namespace, found.name]) for found, priority in groups]
     alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]

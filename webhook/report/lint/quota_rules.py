@@ -1,4 +1,4 @@
-"""Rules about quotas: what tenants may use, what there is, what counts as a GPU, and quota that is used by no work."""
+"""Rules about quotas: tenants' limits, existing GPUs, what counts as a GPU, and quota that no work uses."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
 
 LONG = timedelta(hours=2)
-"""Longer than an autoscaler takes to add a node, or a driver to be installed on it."""
+"""A time longer than an autoscaler needs to add a node, or a driver to be installed on it."""
 
 
 @rule("tenant-not-active", Severity.ERROR, "tenants", "namespaces", line="tenants")
@@ -79,7 +79,7 @@ def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("quota-below-gang", Severity.WARNING, "tenants", "gangs")
 def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find gangs that the whole quota has no room for, however much of it is used now."""
+    """Find gangs larger than the whole quota."""
     for gang in snapshot.gangs:
         tenant = gang.tenant
         short = whole_shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
@@ -115,7 +115,7 @@ def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def _most(tenant: Tenant, flavor: str | None) -> Decimal | None:
-    """Return what a tenant may use: its total row, else its tiers' rows together; None where no row bounds it."""
+    """Return a tenant's limit: its total row, or else its tiers' rows together; None if no row bounds it."""
     rows = [row for row in tenant.rows if row.flavor == flavor]
     total = [row.hard for row in rows if row.tier is None]
     return min(total) if total else sum((row.hard for row in rows), Decimal(0)) or None
@@ -144,7 +144,7 @@ def resource_not_listed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("device-class-counts", Severity.INFO, "device_classes")
 def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Report what a device of each DeviceClass counts, listed or not."""
+    """Report the GPUs per device of each DeviceClass, listed or not."""
     weights = snapshot.policy.weights
     for name, each in sorted(snapshot.policy.classes.items()):
         listed = IMPLICIT_CLAIM + name in weights.listed
@@ -156,9 +156,9 @@ def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def _why(found: DeviceClass) -> str:
     drivers = found.other_drivers or drivers_in(found.selectors)
     if not drivers:
-        return "its selectors tell no driver, so a GPU may be among its devices"
-    told = f"its driver is {drivers[0]}" if found.may_be_gpus else f"no GPU is known of its driver, {drivers[0]}"
-    return f"{told}, its profile {found.profile}" if found.may_be_gpus and found.profile else told
+        return "its selectors name no driver, so a GPU may be among its devices"
+    known = f"its driver is {drivers[0]}" if found.may_be_gpus else f"no GPU is known of its driver, {drivers[0]}"
+    return f"{known}, its profile {found.profile}" if found.may_be_gpus and found.profile else known
 
 
 @rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
@@ -167,13 +167,13 @@ def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     ranked, labels = by_age(snapshot.active), {each.name: each.labels for each in snapshot.namespaces}
     tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
 
-    # 1. The pods that use quota, with the rows that count each, the narrowest first. Pods behind our gate use nothing,
-    # and pods that are being deleted nothing soon.
+    # 1. The pods that use quota, with the rows that count each, the narrowest first. Gated pods use nothing, and
+    #    terminating pods soon nothing.
     by_workload = defaultdict[str, list[tuple[PodSummary, str, QuotaRow]]](list)
     asked, running = defaultdict[tuple[str, QuotaRow], Decimal](Decimal), set[tuple[str, QuotaRow]]()
     for pod in snapshot.pods:
         tenant = tenants[pod.namespace]
-        if tenant is None or not pod.gpus or pod.held or pod.ends:
+        if tenant is None or not pod.gpus or pod.queued or pod.ends:
             continue
         rows = Charge(pod.gpus, pod.tier, pod.flavor).rows(tenant)
         if rows:

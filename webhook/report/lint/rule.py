@@ -20,12 +20,12 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 is the worst."""
+        """Return the rank; 0 is the worst."""
         return list(Severity).index(self)
 
 
 class Mistake(NamedTuple):
-    """A mistake that a rule found: the object and what is wrong with it. `workload`: the one that it is about."""
+    """A mistake that a rule found: the object and its problem. `workload`: the one that it is about."""
 
     where: str
     what: str
@@ -36,7 +36,7 @@ Check = Callable[[ClusterSnapshot], Iterator[Mistake]]
 
 
 class LintFinding(Shown, frozen=True):
-    """A mistake as it is reported, with what to do first."""
+    """A mistake as it is reported, with the first step to fix it."""
 
     id: str
     severity: Severity
@@ -47,9 +47,9 @@ class LintFinding(Shown, frozen=True):
 
 
 class LintRule(msgspec.Struct, frozen=True):
-    """A mistake to look for: the parts of a snapshot that it needs, and the line of `check` that it belongs to.
+    """A mistake to look for: the parts of a snapshot that it needs, and its line of `check`.
 
-    It is asked only where all that it needs was read. docs/lint.md explains it under its id.
+    It runs only if all its parts were read. docs/lint.md explains it under its id.
     """
 
     id: str
@@ -84,14 +84,14 @@ def fails(findings: Iterable[LintFinding], least: Severity) -> bool:
 
 
 class NotChecked(Shown, frozen=True):
-    """Rules that could not be asked, and what that needs."""
+    """Rules that could not run, and what they need."""
 
     needs: str
     rules: tuple[str, ...]
 
 
 class LintReport(Shown, frozen=True):
-    """The findings, the worst first, and the rules that were not asked."""
+    """The findings, the worst first, and the rules that did not run."""
 
     findings: tuple[LintFinding, ...]
     not_checked: tuple[NotChecked, ...] = ()

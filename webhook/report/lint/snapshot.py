@@ -1,4 +1,4 @@
-"""A cluster or manifests at one moment, as the values that all rules look at, with the workloads of an audit."""
+"""A cluster or manifests at one moment, as the input of all rules, with the workloads of an audit."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ class AuditStanding(StrEnum):
 
 
 class PodsAlike(msgspec.Struct, frozen=True):
-    """Like pods of a workload: those that exist, or those that its template would make.
+    """Like pods of a workload: existing ones, or those that its template would make.
 
     `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
     seen them at admission. `wait`: they are gated for quota, so they use nothing. `hook`: each of their containers with
@@ -60,7 +60,7 @@ class PodsAlike(msgspec.Struct, frozen=True):
 class Audited(ObjectVerdict, frozen=True, kw_only=True):
     """The verdict on a workload that has GPU pods or asks for a tier, with its pods.
 
-    `classes` are those that its pods would get, with their values. `findings` are the ids of what contradicts it.
+    `classes` are those that its pods would get, with their values. `findings` are the ids of contradicting rules.
     """
 
     tenant: Tenant | None = None
@@ -101,10 +101,10 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 
 
 def with_another_class(found: Audited) -> list[PodsAlike]:
-    """Return pods that gpu-tiers has seen and that run otherwise than new ones would, except demoted ones."""
+    """Return pods that gpu-tiers has seen with another class than new ones would get, except demoted ones."""
     due = found.classes
-    held_to_it = (each for each in found.existing if due and each.marked and not each.demoted)
-    return [each for each in held_to_it if due.get(each.class_name) != each.priority]
+    expected = (each for each in found.existing if due and each.marked and not each.demoted)
+    return [each for each in expected if due.get(each.class_name) != each.priority]
 
 
 def without_hook(found: Audited) -> list[PodsAlike]:
@@ -164,8 +164,8 @@ Part = Literal[
 """A part of a cluster that an answer needs, and that a user may or may not read.
 
 `accounts`: the status that the leader writes on TenantQuotas, which files lack. `capacity`: the GPUs of nodes are all
-that exist, because no claim allocates others. `answer`: the answer to a dry run. `replica`: what the replica that
-answered says of itself.
+that exist, because no claim allocates others. `answer`: the answer to a dry run. `replica`: the status of the replica
+that answered.
 """
 
 
@@ -222,9 +222,9 @@ class Taken(msgspec.Struct, frozen=True):
 class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A cluster or manifests, as far as they were read. `unread` says what reading each other part needs.
 
-    `pods` are those with GPUs; `taken` is what all pods take of the nodes, by node. `version` is major and minor.
+    `pods` are those with GPUs; `taken` are the resources of nodes that all pods take. `version` is major and minor.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
-    `failed_hooks`: how often a pod, by namespace and name, ended without a save that was confirmed.
+    `failed_hooks`: how often a pod, by namespace and name, ended without a confirmed save.
     """
 
     policy: TierPolicy
@@ -254,7 +254,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def replica(self) -> ReplicaMark | None:
-        """The replica that answered the dry run."""
+        """Return the replica that answered the dry run."""
         return next(iter(self.dry_run.marks), None)
 
     @property

@@ -1,4 +1,4 @@
-"""Rules about tiers: pods that lack theirs, and which tier or PriorityClass ranks above which."""
+"""Rules about tiers: pods without theirs, and the ranks of tiers and PriorityClasses."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("unknown-label", Severity.WARNING, "pods")
 def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find keys of gpu-tiers that mean nothing, also on pods from before the installation, which had no warning."""
+    """Find keys of gpu-tiers without a meaning, also on pods from before the installation, which had no warning."""
     bearers: dict[str, list[PodSummary]] = {}
     for pod in snapshot.pods:
         for key in filter(is_unknown, pod.labels):
@@ -51,7 +51,7 @@ def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("namespace-label", Severity.WARNING, "namespaces", "tenants")
 def namespace_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find labels of gpu-tiers on namespaces that mean nothing, also from before the installation."""
+    """Find labels of gpu-tiers on namespaces without a meaning, also from before the installation."""
     tenants = [each.tenant for each in snapshot.tenants if each.tenant]
     for each in snapshot.namespaces:
         for warning in namespace_warnings(each.labels, snapshot.policy, tenants):
@@ -69,7 +69,7 @@ NEVER = "Never"
 
 @rule("serving-below-others", Severity.INFO)
 def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find types that rank above serving: people wait for what is served, the others can wait."""
+    """Find types that rank above serving, because people wait for serving, while the others can wait."""
     policy = snapshot.policy
     serving = _tier_of(WorkloadType.SERVING, snapshot)
     if serving is None:
@@ -83,7 +83,7 @@ def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("never-for-training", Severity.WARNING)
 def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find training in a tier that evicts nobody. During adoption no tier does, and that is known."""
+    """Find training in a tier that evicts nobody. During adoption no tier does, which is known."""
     tier = _tier_of(WorkloadType.TRAINING, snapshot)
     if tier is not None and tier.preemption_policy == NEVER:
         yield Mistake(f"tier {tier.name}", "training gets it, and its preemptionPolicy is Never")
@@ -91,22 +91,22 @@ def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("never-holds-gangs", Severity.WARNING, "gangs", "pods")
 def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find gangs in a tier that evicts nobody: their pods use GPUs while the gang waits.
+    """Find gangs in a tier that evicts nobody, because their pods use GPUs while the gang waits.
 
     A gang whose pods share a PodGroup waits whole, and uses nothing meanwhile. Shards wait for no other shard.
     """
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
     gangs = [gang for gang in snapshot.gangs if gang.uid not in grouped and not gang.shards]
     for tier in snapshot.policy.tiers:
-        held = [str(gang) for gang in gangs if any(each.tier == tier.name for each in gang.charges)]
-        if held and tier.preemption_policy == NEVER:
-            what = f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
+        tier_gangs = [str(gang) for gang in gangs if any(each.tier == tier.name for each in gang.charges)]
+        if tier_gangs and tier.preemption_policy == NEVER:
+            what = f"evicts nobody, and holds {number_of(len(tier_gangs), 'gang')}: {some_of(tier_gangs)}"
             yield Mistake(f"tier {tier.name}", what)
 
 
 @rule("tiers-without-eviction", Severity.WARNING, "classes", "device_classes", "slices", "nodes", "version")
 def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find DeviceClasses whose GPUs come by DRA, where some tier counts on eviction."""
+    """Find DeviceClasses whose GPUs come by DRA, if some tier relies on eviction."""
     policy, live = snapshot.policy, snapshot.classes
     active = ((each, live.get(active_class(each, adoption=policy.adoption))) for each in policy.tiers)
     tiers = [tier.name for tier, own in active if evicts_others(tier, own, policy)]
@@ -126,15 +126,15 @@ def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("class-of-former-tier", Severity.WARNING, "classes", "read_active_policy")
 def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find the class of a tier that is gone: the chart leaves it, because existing pods still name it.
+    """Find the class of a tier that is gone. The chart leaves it, because existing pods still name it.
 
     While the policy file is not active, the class may belong to a tier that comes with it.
     """
     evicts = {each.name: each.evicts for each in posture_of(snapshot.policy, classes=snapshot.classes).classes}
     for name, live in sorted(snapshot.classes.items()) if snapshot.installed.taken else ():
         if live.ours and snapshot.policy.tiers.of_class(name) is None:
-            whom = ", ".join(evicts.get(name, ())) or "no tier"
-            what = f"value {live.value}, of a tier that the policy no longer has: evicts {whom}{_borne(name, snapshot)}"
+            tiers = ", ".join(evicts.get(name, ())) or "no tier"
+            what = f"value {live.value}, of a tier that the policy has dropped: evicts {tiers}{_borne(name, snapshot)}"
             yield Mistake(f"PriorityClass/{name}", what)
 
 

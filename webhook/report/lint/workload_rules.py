@@ -1,4 +1,4 @@
-"""Rules about workloads: where one contradicts the policy, and tenants whose workloads exceed their quota."""
+"""Rules about workloads: contradictions to the policy, and tenants whose workloads exceed their quota."""
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
@@ -22,7 +22,7 @@ from webhook.sentences.sentence import warning_words
 
 
 def of_each(check: Callable[[Audited, TierPolicy], str]) -> Check:
-    """Ask about one workload after another. The function says what is wrong with it, "" where nothing is."""
+    """Return a check of each workload. The function returns its problem, "" for none."""
 
     def mistakes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         for each in snapshot.workloads:
@@ -97,8 +97,8 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
 @rule("unknown-key", Severity.WARNING, "workloads")
 @of_each
 def unknown_key(found: Audited, _: TierPolicy) -> str:
-    """Find unknown keys of the workload or its templates: the warning at its creation may have gone unread."""
-    return "; ".join(warning_words(each) for each in found.told if each.id == "unknown-key")
+    """Find unknown keys of the workload or its templates, because the warning at its creation may have gone unread."""
+    return "; ".join(warning_words(each) for each in found.shown_warnings if each.id == "unknown-key")
 
 
 @rule("demand-over-quota", Severity.WARNING, "workloads")
@@ -128,7 +128,7 @@ def _drawn(found: Audited, row: QuotaRow) -> Decimal:
 
 
 def _pods(found: Iterable[PodsAlike]) -> str:
-    """Say how many run, such as: 3 pods with 12 GPUs run."""
+    """Return the number that run, such as: 3 pods with 12 GPUs run."""
     there = list(found)
     count, gpus = sum(each.count for each in there), sum((each.gpus for each in there), Decimal(0))
     runs = "run" if count != 1 else "runs"

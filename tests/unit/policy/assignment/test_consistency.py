@@ -1,4 +1,4 @@
-"""What must agree on a stored pod: its tier label with what it runs as, and the live class with the policy."""
+"""The agreement that a stored pod must show: its tier label with its class, and the live class with the policy."""
 
 import pytest
 

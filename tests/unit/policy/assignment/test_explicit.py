@@ -1,4 +1,4 @@
-"""Where a rule of the policy applies."""
+"""The scope of a rule of the policy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What evidence of each grade may do to a tier, and what is said where it was too weak."""
+"""The effect of evidence of each grade on a tier, and the sentence if it was too weak."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_a_job_that_runs_torchrun_gets_what_raise_by_lets_it_have(raise_by: str,
         ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
     ],
 )
-def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
+def test_the_trace_says_that_a_guess_was_not_used_only_where_it_was(type_: str, said: str) -> None:
     tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
     policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
     assert said in words(assigned(CHAT_SERVER, policy=policy).trace)

@@ -1,4 +1,4 @@
-"""What was asked for and may not be had is refused (test_refusals); what we chose is lowered, with a warning."""
+"""The limits: a request above them is refused (test_refusals), our own choice is lowered with a warning."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_tenant_without_a_ceiling_lowers_nothing() -> None:
 
 
 @pytest.mark.parametrize("ceiling", ["gpu-training", None])
-def test_a_class_outside_the_tiers_below_the_ceiling_is_kept(ceiling: str | None) -> None:
+def test_a_class_outside_the_tiers_below_the_ceiling_stays(ceiling: str | None) -> None:
     tenant = a_tenant(maxTier=ceiling) if ceiling else a_tenant()
     found = assigned(a_pod().asking().of_class("house"), tenant=tenant)
     assert found.tier is None

@@ -1,4 +1,4 @@
-"""What a person reads who may not have what they asked for: one line with the field, the value, what is accepted."""
+"""The refusals: one line with the field, the value, and what is accepted."""
 
 from collections.abc import Callable
 

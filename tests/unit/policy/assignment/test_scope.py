@@ -1,4 +1,4 @@
-"""Which pods are ours: told from the pod alone whether to look anything up, and then from what was found."""
+"""The pods that are ours: the pod alone says whether to look anything up, and the findings decide."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which tier, step by step: the first step that applies decides, and the trace names every step that was asked."""
+"""The tier, step by step: the first step that applies decides, and the trace names every step that was asked."""
 
 import pytest
 
@@ -138,7 +138,7 @@ def test_a_member_without_gpus_goes_with_its_gang_s_type() -> None:
     )
 
 
-def test_a_class_that_gives_way_to_a_rule_is_told() -> None:
+def test_a_class_that_gives_way_to_a_rule_is_reported() -> None:
     pod = a_pod().asking().of_class("gpu-training").having("spec.serviceAccountName", "nightly")
     found = assigned(pod, policy=a_policy(rules=RULES))
     assert found.tier

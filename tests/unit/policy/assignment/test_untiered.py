@@ -5,7 +5,7 @@ import pytest
 from tests.builders import Built, PodBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, assigned
 from tests.builders.operators import a_raycluster, an_mpijob
 from tests.builders.words import told
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.objects.refusal import Refused
 
 REFUSE = a_policy(untiered="Refuse")
@@ -74,35 +74,35 @@ def namespace(value: str) -> Built:
 @pytest.mark.parametrize("value", ["Refuse", "refuse"])
 async def test_a_namespace_may_be_stricter_than_the_policy(value: str) -> None:
     """The whole Job is refused when it is applied, not its pods one by one."""
-    answer = await World(namespace(value)).validate(a_job(TORCHRUN, name="night"))
+    answer = await FakeApi(namespace(value)).validate(a_job(TORCHRUN, name="night"))
     assert answer.sentence.endswith(f"names no tier, and namespace team-alpha leaves the choice to you: {LABEL} {ALL}")
-    assert (await World(namespace(value)).validate(a_job(TORCHRUN, name="night").of_tier("gpu-batch"))).allowed
+    assert (await FakeApi(namespace(value)).validate(a_job(TORCHRUN, name="night").of_tier("gpu-batch"))).allowed
 
 
 @pytest.mark.parametrize("value", ["Assign", "Reject"])
 async def test_a_namespace_is_not_milder_than_the_policy(value: str) -> None:
-    assert (await World(namespace(value)).validate(a_job(TORCHRUN, name="night"))).allowed
-    strict = World(namespace(value), policy=REFUSE)
+    assert (await FakeApi(namespace(value)).validate(a_job(TORCHRUN, name="night"))).allowed
+    strict = FakeApi(namespace(value), policy=REFUSE)
     assert not (await strict.validate(a_job(TORCHRUN, name="night"))).allowed
 
 
 async def test_a_pod_with_a_label_passes_every_pass_and_one_without_none() -> None:
-    world = World(policy=REFUSE)
+    world = FakeApi(policy=REFUSE)
     assert (await world.create(TORCHRUN.of_tier("gpu-batch"))).allowed
     assert not (await world.create(TORCHRUN)).allowed
 
 
-async def test_a_cluster_that_names_no_tier_is_told_that_first_and_once_it_does_the_floor_that_does_not_fit() -> None:
+async def test_a_cluster_that_names_no_tier_reads_that_first_and_then_the_floor_that_does_not_fit() -> None:
     """Two rounds at most: it would run with 16 workers of the 32 that it asks for, and the tenant has 12 GPUs."""
     asked_for = a_raycluster(replicas=32, minReplicas=16, maxReplicas=32)
     cluster = asked_for.having("spec.enableInTreeAutoscaling", value=True)
-    world = World(a_tenant().allowing("12"), policy=REFUSE)
+    world = FakeApi(a_tenant().allowing("12"), policy=REFUSE)
     first = await world.validate(cluster)
     assert first.sentence.endswith(f"names no tier, and the policy leaves the choice to you: {LABEL} {ALL}")
     assert "GPUs" not in first.sentence
     then = await world.validate(cluster.of_tier("gpu-batch"))
     assert "tenant alpha: the total allows 12 GPUs; this RayCluster asks for at least 16 of 32. " in then.sentence
     assert "in all" not in then.sentence
-    roomy = World(a_tenant().allowing("16"), policy=REFUSE)
+    roomy = FakeApi(a_tenant().allowing("16"), policy=REFUSE)
     assert (await roomy.validate(cluster.of_tier("gpu-batch"))).allowed
     assert not (await roomy.validate(cluster)).allowed, "room is no tier"

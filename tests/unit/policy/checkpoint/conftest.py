@@ -12,7 +12,7 @@ from webhook.policy.checkpoint import hook_kinds
 
 @dataclass(frozen=True)
 class Naps:
-    """What was slept by scripts whose `sleep` takes a moment, whatever it is told."""
+    """The record of what scripts slept, whose `sleep` takes a moment whatever its argument."""
 
     noted: Path
 
@@ -23,7 +23,7 @@ class Naps:
 
 @pytest.fixture
 def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Naps:
-    """In scripts of this test, one second is a hundredth of one."""
+    """Let one second be a hundredth of one in scripts of this test."""
     folder = tmp_path_factory.mktemp("bin")
     sleep, noted = folder / "sleep", folder / "naps"
     sleep.write_text(f"#!/bin/sh\necho $1 >> {noted}\nexec {shutil.which('sleep')} 0.01\n")
@@ -33,7 +33,7 @@ def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def termination_log(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The container's termination message, a file of this test."""
     file = tmp_path_factory.mktemp("dev") / "termination-log"
     monkeypatch.setattr(hook_kinds, "TERMINATION_LOG", str(file))

@@ -1,4 +1,4 @@
-"""What an eviction costs: the work since the last save that was told, else at most all since the start."""
+"""The cost of an eviction: the work since the last reported save, or at most all since the start."""
 
 from decimal import Decimal
 
@@ -11,7 +11,7 @@ EIGHT = Decimal(8)
 PROGRESS = 'gpu-tiers: progress {"last_saved_step": %d, "last_saved_at": %.1f}\n'
 
 
-def test_without_a_save_that_is_told_it_is_at_most_all_since_the_start() -> None:
+def test_without_a_save_that_is_reported_it_is_at_most_all_since_the_start() -> None:
     work = work_since(EIGHT, EVICTED, None, STARTED)
     assert work == Work(72_000.0, exact=False)
     assert str(work) == "at most 20.0 GPU-hours"

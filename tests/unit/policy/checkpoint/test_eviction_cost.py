@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.checkpoint.work_lost import MOST, SAVES_APART, boost, room_between, save_time
+from webhook.policy.checkpoint.work_lost import MOST, SAME_SAVE, boost, room_between, save_time
 
 MINUTE, HOUR = 60.0, 3600.0
 WORK = st.floats(0, 1e12)
@@ -56,5 +56,5 @@ def test_tiers_without_room_between_them_have_no_boost() -> None:
 
 def test_a_time_stays_until_a_save_comes_that_is_minutes_later() -> None:
     assert save_time(10_000.7, 0.0) == 10_000
-    assert save_time(10_000.7 + SAVES_APART - 1, 10_000.0) == 10_000
-    assert save_time(10_000.7 + SAVES_APART, 10_000.0) == 10_000 + SAVES_APART
+    assert save_time(10_000.7 + SAME_SAVE - 1, 10_000.0) == 10_000
+    assert save_time(10_000.7 + SAME_SAVE, 10_000.0) == 10_000 + SAME_SAVE

@@ -1,4 +1,4 @@
-"""Each kind of hook on a pod: what is written."""
+"""The text that each kind of hook writes on a pod."""
 
 import subprocess
 from pathlib import Path

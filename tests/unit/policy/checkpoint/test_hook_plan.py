@@ -1,4 +1,4 @@
-"""Which hook a pod gets, on which containers, and the grace period that it needs."""
+"""The hook of a pod, its containers, and the grace period that it needs."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_the_pods_of_a_tier_get_no_more_than_the_tier_leaves() -> None:
     assert elsewhere.grace == 310
 
 
-def test_an_annotation_asks_in_vain_for_more_than_its_tier_leaves_and_a_grace_of_the_user_s_own_stays() -> None:
+def test_an_annotation_gets_no_more_than_its_tier_leaves_and_a_grace_of_the_user_s_own_stays() -> None:
     annotated = POD.annotated({SECONDS: "200"}).having("spec.terminationGracePeriodSeconds", 90)
     found = hook_decided(annotated, TRAINING, tier="gpu-batch", **BATCH_GOES_SOON).plan
     assert found == HookPlan("file", 90, (0,), file_handler("/run/gpu-tiers", 50), "/run/gpu-tiers")

@@ -1,4 +1,4 @@
-"""What annotations ask for, on the pod and on its owners, and what is said of those that ask for nothing."""
+"""The hook annotations on the pod and its owners, and the sentence about those that ask for nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a person is told of a pod's end: exact sentences, and silence where nobody can be sure."""
+"""The warnings about a pod's end: exact sentences, and silence where nobody can be sure."""
 
 import string
 from collections.abc import Sequence
@@ -190,15 +190,15 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_said(name: str) -> None:
-    pod, told, sentences = SAID[name]
-    assert warned(pod, **told) == sentences
+    pod, facts, sentences = SAID[name]
+    assert warned(pod, **facts) == sentences
 
 
 @pytest.mark.parametrize("name", SAID)
 def test_the_same_is_said_where_the_gpus_come_by_a_claim(name: str) -> None:
-    pod, told, sentences = SAID[name]
+    pod, facts, sentences = SAID[name]
     devices = [GPUS] if pod.json()["spec"]["containers"][0].get("resources") else ()
-    assert warned(by_claim(pod), **{"devices": devices, **told}) == sentences
+    assert warned(by_claim(pod), **{"devices": devices, **facts}) == sentences
 
 
 UPLOADER = {"name": "copy", "image": "busybox", "volumeMounts": MOUNT}
@@ -273,13 +273,13 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", SILENT)
 @pytest.mark.parametrize("asked_by", ["name", "claim"])
 def test_what_is_not_said(name: str, asked_by: str) -> None:
-    pod, told = SILENT[name]
-    told = dict(told)
+    pod, facts = SILENT[name]
+    facts = dict(facts)
     if asked_by == "claim" and pod.json()["spec"]["containers"][0].get("resources"):
-        pod, told = by_claim(pod), {"devices": [GPUS], **told}
-    owner, only = told.pop("owner", None), told.pop("only", "")
+        pod, facts = by_claim(pod), {"devices": [GPUS], **facts}
+    owner, only = facts.pop("owner", None), facts.pop("only", "")
     owners = [a_job().annotated({KIND: owner})] if owner else []
-    assert [warning for warning in warned(pod, *owners, **told) if only in warning] == []
+    assert [warning for warning in warned(pod, *owners, **facts) if only in warning] == []
 
 
 def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
@@ -291,7 +291,7 @@ def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
     )
 
 
-def test_what_an_operator_has_still_to_complete_is_not_held_against_it() -> None:
+def test_what_an_operator_has_still_to_complete_is_no_mistake() -> None:
     """A TrainJob's or a KServe predictor's container has no image and no ports of its own yet."""
     assert warned(noted(a_trainer(image=""), "http", port="admin"), workload_type=None) == []
     assert warned(noted(a_trainer(image=""), "http", port="8080"), workload_type=None) == []

@@ -97,7 +97,7 @@ def test_a_cron_job_s_jobs() -> None:
     assert [*words(found)] == [EXIT_CODE.format("spec.jobTemplate.spec")]
 
 
-def test_a_job_set_s_jobs_are_told_of_once() -> None:
+def test_a_job_set_s_jobs_are_reported_once() -> None:
     jobs = [{"name": name, "template": {"spec": {"backoffLimit": 0}}} for name in ("driver", "workers")]
     assert [*words(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET, adds=False))] == [BACKOFF.format(0)]
 
@@ -155,7 +155,7 @@ def test_what_a_job_set_makes_of_a_job_that_fails(name: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"podFailurePolicy": []}, {"backoffLimit": "6"}])
-def test_what_the_api_server_refuses_anyway_is_not_told_of(spec: object) -> None:
+def test_what_the_api_server_refuses_anyway_is_not_reported(spec: object) -> None:
     assert len(job_warnings({"spec": spec}, JOB, adds=False)) <= 1
 
 
@@ -207,7 +207,7 @@ WHEN = "once it is deleted or tainted out-of-service"
 PRICE = f"[lost-node] added podFailurePolicy: pods on a lost node are replaced {WHEN}"
 
 
-def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made_and_their_author_is_told_the_price_once() -> None:
+def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made_and_their_author_reads_the_price_once() -> None:
     jobs = {"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}, {"template": {"spec": NEVER}}]}}
     assert [*words(job_warnings(jobs, JOB_SET, adds=True))] == [PRICE]
 
@@ -241,7 +241,7 @@ def test_a_trainjob_s_jobs_are_those_of_its_runtime(name: str) -> None:
     assert [*words(job_warnings(tree, TRAIN_JOB, adds=True))] == sentences
 
 
-def test_of_a_trainjob_whose_runtime_was_not_read_nothing_is_told() -> None:
+def test_of_a_trainjob_whose_runtime_was_not_read_nothing_is_reported() -> None:
     assert job_warnings({"spec": {}}, TRAIN_JOB, adds=True) == ()
 
 
@@ -264,8 +264,10 @@ def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, po
     _, field, _ = retries.replicas.split(".")
     replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
     tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
-    told = f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
-    wanted = [f"[replicas-never] {told}"] if policy in FAILS[kind.kind] else []
+    sentence = (
+        f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
+    )
+    wanted = [f"[replicas-never] {sentence}"] if policy in FAILS[kind.kind] else []
     assert [*words(job_warnings(tree, kind, adds=True))] == wanted
 
 

@@ -1,4 +1,4 @@
-"""Whether an evicted pod saved: what its hooks told, else what the kubelet did."""
+"""The outcome of an eviction: its hooks say whether the pod saved, or else the kubelet does."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ def outcome(
 
 
 @pytest.mark.usefixtures("naps")
-def test_what_the_file_hook_tells_is_understood(tmp_path: Path, told: Path) -> None:
+def test_what_the_file_hook_tells_is_understood(tmp_path: Path, termination_log: Path) -> None:
     run(tmp_path)
-    assert outcome(told.read_text()).saved == "nothing-listens"
-    told.unlink()
+    assert outcome(termination_log.read_text()).saved == "nothing-listens"
+    termination_log.unlink()
     (tmp_path / "listening").touch()
     run(tmp_path)
-    assert outcome(told.read_text()).saved == "not-saved"
+    assert outcome(termination_log.read_text()).saved == "not-saved"
 
 
 def test_of_several_containers_the_worst_counts() -> None:
@@ -53,7 +53,7 @@ def test_a_container_that_was_killed_before_its_hook_wrote_a_word_has_not_saved(
     assert str(LATE) == "it did NOT save in time"
 
 
-def test_a_program_that_wrote_over_what_its_hook_told_is_not_blamed() -> None:
+def test_a_program_that_wrote_over_what_its_hook_reported_is_not_blamed() -> None:
     overwritten = '{"message": "SignalException: Process 1 got signal: 15"}'
     assert outcome(overwritten, tells=True, code=143).saved == "unknown"
     assert outcome(overwritten, "gpu-tiers: not saved in 7 s\n", tells=True) == LATE
@@ -61,8 +61,8 @@ def test_a_program_that_wrote_over_what_its_hook_told_is_not_blamed() -> None:
 
 def test_a_container_that_crashed_before_the_eviction_leaves_it_open() -> None:
     assert outcome("", tells=True, code=1).saved == "unknown"
-    beside = outcome("", "gpu-tiers: saved in 3 s\n", tells=True, code=1)
-    assert str(beside) == "nothing tells whether it saved", "one of two has told"
+    with_code = outcome("", "gpu-tiers: saved in 3 s\n", tells=True, code=1)
+    assert str(with_code) == "nothing tells whether it saved", "one of two has told"
 
 
 def test_a_program_that_was_done_before_the_kubelet_ran_its_hook_is_not_blamed() -> None:

@@ -1,4 +1,4 @@
-"""Which commands leave a shell as the first process, held against the shells of this machine."""
+"""The commands that leave a shell as the first process, compared with the shells of this machine."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ GOES: dict[str, list[str]] = {
     "bash with one plain command": ["bash", "-c", "sleep 9"],
     "no shell": ["sleep", "9"],
 }
-NOT_TOLD: dict[str, list[str]] = {
+UNKNOWN: dict[str, list[str]] = {
     "a script in a file": ["sh", "/run.sh"],
     "a script in a file, with -c for it": ["sh", "/run.sh", "-c", "x"],
     "a trap": ["sh", "-c", "trap 'kill %1' TERM; sleep 9 & wait"],
@@ -48,9 +48,9 @@ def test_a_shell_that_stays(name: str) -> None:
     assert is_first_process(container(STAYS[name]))
 
 
-@pytest.mark.parametrize("name", [*GOES, *NOT_TOLD])
+@pytest.mark.parametrize("name", [*GOES, *UNKNOWN])
 def test_a_shell_that_goes_or_may(name: str) -> None:
-    assert not is_first_process(container({**GOES, **NOT_TOLD}[name]))
+    assert not is_first_process(container({**GOES, **UNKNOWN}[name]))
 
 
 SHELLS = ("sh", "dash", "bash")
@@ -61,7 +61,7 @@ def name_of(process: int | str) -> str:
 
 
 def is_settled(process: int) -> bool:
-    """Whether it has become another program, or is a shell that has begun one beside itself."""
+    """Return whether the process has become another program, or is a shell with a child."""
     has_children = bool(Path(f"/proc/{process}/task/{process}/children").read_text())
     return has_children or name_of(process) not in (*SHELLS, name_of("self"))
 

@@ -1,4 +1,4 @@
-"""What the signal hook does when a shell runs it."""
+"""The signal hook as a shell runs it."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from tests.unit.policy.checkpoint.conftest import Naps
 from webhook.policy.checkpoint.hook_kinds import signal_handler
 
-pytestmark = pytest.mark.usefixtures("told")
+pytestmark = pytest.mark.usefixtures("termination_log")
 
 LISTENER = """
 import pathlib, signal, sys, time

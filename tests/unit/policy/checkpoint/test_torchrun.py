@@ -33,7 +33,7 @@ TORCHRUN: dict[str, tuple[dict[str, object], str | None]] = {
 
 
 @pytest.mark.parametrize("name", TORCHRUN)
-def test_torchrun_is_told_how_long_a_save_at_sigterm_takes(name: str) -> None:
+def test_torchrun_gets_the_time_that_a_save_at_sigterm_takes(name: str) -> None:
     container, value = TORCHRUN[name]
     found = plan(a_pod().asking(**container).annotated({KIND: "sigterm"}))
     assert found

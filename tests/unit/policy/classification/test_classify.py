@@ -1,4 +1,4 @@
-"""What a workload is: its kind proves more than a label, a label more than a usual use, and the rest is a guess."""
+"""The type of a workload: its kind proves more than a label, a label more than a usual use, and the rest is a guess."""
 
 import pytest
 

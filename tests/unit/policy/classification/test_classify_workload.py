@@ -1,4 +1,4 @@
-"""What a whole workload is: told from all its members."""
+"""The type of a whole workload follows from all its members."""
 
 import pytest
 

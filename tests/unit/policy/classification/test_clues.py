@@ -9,7 +9,7 @@ from webhook.policy.workloads.kind_table import BUILT_IN
 PORT = [{"containerPort": 3000}]
 
 
-def told(pod: PodBuilder, name: str = "x") -> str:
+def evidence_of(pod: PodBuilder, name: str = "x") -> str:
     return str(classify(pod.view(), [a_deployment(name=name).view()], BUILT_IN))
 
 
@@ -32,7 +32,7 @@ def container(name: str, **more: object) -> PodBuilder:
     ],
 )
 def test_a_clue_says_whose_name_it_is(pod: PodBuilder, name: str, evidence: str) -> None:
-    assert told(pod, name) == evidence
+    assert evidence_of(pod, name) == evidence
 
 
 def test_the_api_group_of_an_unknown_kind_is_called_so() -> None:
@@ -84,7 +84,7 @@ def test_the_kind_of_an_unknown_server_and_its_port_show_together_that_it_serves
     ],
 )
 def test_what_only_hints_takes_nothing_from_what_shows(pod: PodBuilder, name: str, evidence: str) -> None:
-    assert told(pod, name) == evidence
+    assert evidence_of(pod, name) == evidence
 
 
 def test_what_an_unknown_kind_is_called_gives_way_to_what_runs() -> None:

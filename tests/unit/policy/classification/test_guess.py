@@ -1,4 +1,4 @@
-"""What a pod does, guessed from what it runs and is called: scripts by their verb, names by their noun."""
+"""The guess at a pod's purpose from its command and name: scripts by their verb, names by their noun."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_a_name_that_says_serving_is_shown_to_by_a_port() -> None:
     assert (str(found), found.grade) == ('serving, a guess from its name and port ("server")', Grade.Shown)
 
 
-def test_a_hint_is_told_by_what_shows_the_same() -> None:
+def test_a_hint_is_proved_by_what_shows_the_same() -> None:
     """The kind's name comes before the image, and says less."""
     owner = {"apiVersion": "ml.example.com/v1", "kind": "LLMService", "name": "x", "uid": "u", "controller": True}
     pod = a_pod("x").asking(image="vllm/vllm-openai:v1").having("metadata.ownerReferences", [owner])
@@ -103,7 +103,7 @@ def test_a_hint_is_told_by_what_shows_the_same() -> None:
 
 
 def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
-    """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
+    """The MPI operator makes it so: sshd waits for mpirun, not for a person."""
     labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
     pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
     assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'
@@ -122,12 +122,12 @@ def test_variables_that_only_training_reads_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'probe ("readinessProbe")')]
+    ("path", "evidence"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'probe ("readinessProbe")')]
 )
-def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
+def test_what_says_over_the_network_that_it_is_ready_serves(path: str, evidence: str) -> None:
     pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})
     found = classify(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
-    assert str(found) == f"serving, a guess from its {told_by}"
+    assert str(found) == f"serving, a guess from its {evidence}"
 
 
 def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:

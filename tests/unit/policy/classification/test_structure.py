@@ -1,4 +1,4 @@
-"""What a workload is by the structure of its command and of its Job, where no word of them is new."""
+"""The type of a workload by the structure of its command and Job, where no word of them is known."""
 
 import pytest
 
@@ -118,7 +118,7 @@ def test_a_script_that_is_called_after_nothing_shows_nothing(script: str) -> Non
     assert in_a_job(started("python", script)) == USUAL
 
 
-def test_a_server_of_no_name_is_told_by_its_port() -> None:
+def test_a_server_of_no_name_is_recognised_by_its_port() -> None:
     pod = started("python", "server.py", ports=[{"containerPort": 9001}])
     assert that_stays(pod) == 'serving, a guess from its port ("9001")'
 

@@ -1,4 +1,4 @@
-"""Which devices would do for a request, and who holds them: by ResourceSlices, ResourceClaims and taint rules."""
+"""The devices that would do for a request, and their users: by ResourceSlices, ResourceClaims and taint rules."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ H100 = f"device.attributes['{DRIVER}'].productName == 'H100'"
 FREE = "device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('40Gi'))"
 
 
-def a_held_claim(
+def an_allocated_claim(
     name: str, *selectors: str, device: str = "gpu-0", device_class: str = DRIVER, **result: Any
 ) -> DeviceClaim:
     exactly = {"deviceClassName": device_class, "selectors": [{"cel": {"expression": each}} for each in selectors]}
@@ -66,12 +66,12 @@ def test_plain_comparisons_are_evaluated(selector: str, does: bool | None) -> No
 
 
 def test_any_other_selector_is_judged_like_for_like() -> None:
-    """A device is held through a request of the same class with at least the same selectors: it would do again."""
+    """A device is allocated through a request of the same class with at least the same selectors: it would do again."""
     slices = a_slice(a_device())
-    held = there(slices, claims=(a_held_claim("one", FREE, "self.unread"),))
-    assert held.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is True
-    assert held.does(KEY, WantedDevices(DRIVER, 1, (FREE, "more"))) is None
-    other_class = there(slices, claims=(a_held_claim("one", FREE, device_class="mig"),))
+    allocated = there(slices, claims=(an_allocated_claim("one", FREE, "self.unread"),))
+    assert allocated.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is True
+    assert allocated.does(KEY, WantedDevices(DRIVER, 1, (FREE, "more"))) is None
+    other_class = there(slices, claims=(an_allocated_claim("one", FREE, device_class="mig"),))
     assert other_class.does(KEY, WantedDevices(DRIVER, 1, (FREE,))) is None
 
 
@@ -94,15 +94,15 @@ def test_taints_of_a_slice_and_of_rules() -> None:
     found = there(a_slice(a_device("gpu-0", busy)), rules=(rule, other))
     assert [each.key for each in found.devices[KEY].taints] == ["busy", "repair"]
     busy_tolerated = Toleration(key="busy", operator="Exists")
-    told = found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (busy_tolerated,)))
-    assert told is not None
-    assert told.key == "repair"
+    reasons = found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (busy_tolerated,)))
+    assert reasons is not None
+    assert reasons.key == "repair"
     everything = Toleration(operator="Exists")
     assert found.untolerated(KEY, WantedDevices(DRIVER, 1, (), (everything,))) is None
 
 
 def test_administrative_access_holds_nothing() -> None:
-    assert there(a_slice(a_device()), claims=(a_held_claim("monitor", adminAccess=True),)).holders == {}
+    assert there(a_slice(a_device()), claims=(an_allocated_claim("monitor", adminAccess=True),)).holders == {}
 
 
 def test_a_request_of_alternatives_is_found_by_its_name_in_the_result() -> None:

@@ -1,4 +1,4 @@
-"""How each node serves GPUs, and for which of them kube-scheduler evicts pods."""
+"""The GPUs that each node serves, and those for which kube-scheduler evicts pods."""
 
 from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply, ServedClass, evicts_for_devices
 from webhook.policy.values.weights import DeviceClass, Weights
@@ -19,7 +19,7 @@ MIXED = GpuSupply(
 )
 
 
-def test_a_mixed_cluster_is_told_node_by_node() -> None:
+def test_a_mixed_cluster_is_reported_node_by_node() -> None:
     """A node whose device plugin has the resource is judged by that, also where a DRA driver runs there."""
     assert MIXED.served(CLASSES, WEIGHTS) == (ServedClass("gpu.nvidia.com", GPU, ("dra",), ("both", "old")),)
 
@@ -41,8 +41,8 @@ def test_the_scheduler_evicts_for_a_resource_where_some_device_plugin_has_it() -
 
 
 def test_no_version_up_to_138_evicts_for_devices() -> None:
-    told = {version: evicts_for_devices(version) for version in ((0, 0), (1, 34), (1, 38), (1, 39), (2, 0))}
-    assert told == {(0, 0): False, (1, 34): False, (1, 38): False, (1, 39): True, (2, 0): True}
+    answers = {version: evicts_for_devices(version) for version in ((0, 0), (1, 34), (1, 38), (1, 39), (2, 0))}
+    assert answers == {(0, 0): False, (1, 34): False, (1, 38): False, (1, 39): True, (2, 0): True}
 
 
 def test_of_two_classes_of_one_resource_the_newer_counts_then_the_first_by_name() -> None:

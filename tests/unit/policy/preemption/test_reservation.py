@@ -140,12 +140,12 @@ def test_the_scheduler_has_its_time(cluster: DraCluster) -> None:
     assert step(cluster, made) == Wait()
     ended = step(cluster, replace(made, freed_at=NOW - 40))
     assert isinstance(ended, End)
-    assert ended.outcome is ReservationEnd.IN_VAIN, "the device is free, and it does not fit for another reason"
+    assert ended.outcome is ReservationEnd.FAILED, "the device is free, and it does not fit for another reason"
 
 
 @pytest.mark.parametrize(
     ("tier", "outcome"),
-    [("gpu-training", ReservationEnd.TAKEN), ("gpu-batch", ReservationEnd.IN_VAIN)],
+    [("gpu-training", ReservationEnd.TAKEN), ("gpu-batch", ReservationEnd.FAILED)],
 )
 def test_another_pod_has_the_device(cluster: DraCluster, tier: str, outcome: ReservationEnd) -> None:
     """One of its own tier may: nobody is preferred within a tier. One of a lower tier tolerates everything."""

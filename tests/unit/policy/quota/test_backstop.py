@@ -21,7 +21,7 @@ def rendered(tenant: TenantBuilder) -> dict[str, Any]:
 
 
 def test_a_total_and_a_tier() -> None:
-    """So many of each resource as the row allows if nothing else is held, rounded down."""
+    """The quota is the amount of each resource that the row allows if nothing else is used, rounded down."""
     pods = {"requests.nvidia.com/gpu": "7", "requests.nvidia.com/mig-1g.10gb": "46"}
     by_name = {"requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com": "3"}
     claims = {"gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "3"}

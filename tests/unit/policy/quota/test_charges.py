@@ -1,4 +1,4 @@
-"""What fits a tenant's rows, and the sentence where it does not."""
+"""The requests that fit a tenant's rows, and the sentence if one does not."""
 
 from decimal import Decimal
 
@@ -116,7 +116,7 @@ def test_what_is_over_already_has_nothing_free() -> None:
     assert "gpu-training" not in fits
 
 
-def test_several_charges_that_fall_short_together_are_told_together() -> None:
+def test_several_charges_that_fall_short_together_are_reported_together() -> None:
     short = shortfall([gpus("4"), gpus("4")], ALPHA, {})
     assert short
     assert sentence(over_quota(short, ALPHA, [], "this gang")) == (

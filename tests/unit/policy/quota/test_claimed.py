@@ -1,4 +1,4 @@
-"""A pod that exists is charged no less than its claims asked for when it was let in, while they are away or smaller."""
+"""A pod that exists is charged no less than its claims asked for at admission, while they are away or smaller."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""What the status of a TenantQuota says to whoever reads it with kubectl."""
+"""The status of a TenantQuota, as kubectl shows it."""
 
 from decimal import Decimal
 from typing import get_args
@@ -129,7 +129,7 @@ def test_while_pods_cannot_be_watched_the_usage_stays_as_it_was():
     )
 
 
-def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
+def test_a_quota_below_what_is_in_use_stays_active_and_says_so():
     """An admin lowers the quota from 10 to 6 while 10 run."""
     over = Count(used={TRAINING: Decimal(10), TOTAL: Decimal(17)})
     over_by = "gpu-training is at 10 of 6, the total is at 17 of 16"
@@ -159,19 +159,19 @@ def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_oth
 def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
     over = Count(used={TRAINING: Decimal(10)})
 
-    def told(mode: Mode, on_exceed: OnExceed) -> str:
+    def message_of(mode: Mode, on_exceed: OnExceed) -> str:
         found = TenantQuota("alpha", 2, replace(ALPHA, on_exceed=on_exceed))
         given = conditions_of(found, None, replace(POLICY, mode=mode), over, NOON)
         return condition(given, "Ready")["message"].partition("nothing is evicted, and ")[2]
 
-    assert told(Mode.Warn, "Deny") == "in mode Warn new pods that count there run with a warning"
-    assert told(Mode.Warn, "Demote") == (
+    assert message_of(Mode.Warn, "Deny") == "in mode Warn new pods that count there run with a warning"
+    assert message_of(Mode.Warn, "Demote") == (
         "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room"
     )
-    assert told(Mode.Warn, "Warn") == told(Mode.Enforce, "Warn")
-    assert told(Mode.Warn, "Hold") == told(Mode.Warn, "Deny"), "the gates are opened there"
+    assert message_of(Mode.Warn, "Warn") == message_of(Mode.Enforce, "Warn")
+    assert message_of(Mode.Warn, "Hold") == message_of(Mode.Warn, "Deny"), "the gates are opened there"
     for on_exceed in get_args(OnExceed):
-        assert told(Mode.Audit, on_exceed) == "in mode Audit new pods that count there run as they are"
+        assert message_of(Mode.Audit, on_exceed) == "in mode Audit new pods that count there run as they are"
 
 
 def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():
@@ -190,10 +190,10 @@ def test_over_quota_is_said_of_nobody_whose_gpus_are_charged_elsewhere_and_after
 
 def test_while_the_account_is_built_the_quota_is_not_ready():
     shown = status(TenantQuota("alpha", 3, ALPHA), count=Count(repairing="the ledger of this tenant is being rebuilt"))
-    told = "the ledger of this tenant is being rebuilt; until then pods with GPUs are told to try again"
+    message_of = "the ledger of this tenant is being rebuilt; until then pods with GPUs are told to try again"
     for kind in ("Ready", "Exact"):
         found = condition(shown, kind)
-        assert (found["status"], found["reason"], found["message"]) == ("False", "Repairing", told)
+        assert (found["status"], found["reason"], found["message"]) == ("False", "Repairing", message_of)
 
 
 def test_a_tenant_charged_elsewhere_shows_no_usage():
@@ -208,8 +208,8 @@ def gangs_whole(*stranded: StrandedGang, **count: str) -> tuple[str, str, str]:
 
 def test_a_gang_that_holds_gpus_and_cannot_run_is_named():
     old = StrandedGang("uid", "PyTorchJob.kubeflow.org", "a-dev", "old", Decimal(6), Decimal(8))
-    told = "PyTorchJob/old in a-dev holds 6 of 8 GPUs: the quota has no room for the rest, so it can't run. "
-    assert gangs_whole(old) == ("False", "Stranded", told + "Raise the quota, or delete it.")
+    message_of = "PyTorchJob/old in a-dev holds 6 of 8 GPUs: the quota has no room for the rest, so it can't run. "
+    assert gangs_whole(old) == ("False", "Stranded", message_of + "Raise the quota, or delete it.")
     many = gangs_whole(*[replace(old, name=f"old-{number}") for number in range(7)])[2]
     assert "PyTorchJob/old-4 in a-dev holds 6 of 8 GPUs and 2 more: the quota has no room" in many
     assert many.endswith("so none can run. Raise the quota, or delete one.")

@@ -1,4 +1,4 @@
-"""How many GPUs a pod holds: what the scheduler reserves for it, by weight."""
+"""The GPUs that a pod uses: what the scheduler reserves for it, by weight."""
 
 from decimal import Decimal
 
@@ -14,7 +14,7 @@ from webhook.policy.workloads.workload import Devices
 
 HALF = "nvidia.com/mig-3g.40gb"
 
-HELD: dict[str, tuple[PodBuilder, str]] = {
+DEMANDS: dict[str, tuple[PodBuilder, str]] = {
     "no container": (a_pod(), "0"),
     "no GPU": (a_pod().running("sh"), "0"),
     "one": (a_pod().asking(1), "1"),
@@ -41,7 +41,7 @@ HELD: dict[str, tuple[PodBuilder, str]] = {
 }
 
 
-@pytest.mark.parametrize(("pod", "gpus"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("pod", "gpus"), DEMANDS.values(), ids=DEMANDS)
 def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
     assert demand_of(pod.view(), (), a_policy()) == Decimal(gpus)
 

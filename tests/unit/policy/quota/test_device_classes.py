@@ -1,4 +1,4 @@
-"""What the devices of a class count as is told by what the class selects, and of a MIG slice by its profile."""
+"""The count of a class's devices follows from its selector, and that of a MIG slice from its profile."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Which flavor a pod names, and on which it counts before it runs: by its node selector and required node affinity."""
+"""The flavor that a pod names, and on which it counts before it runs: by its node selector and affinity."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_the_flavor_of_a_pod_that_runs_nowhere_yet(pod: PodBuilder, when_bound: 
 
 
 def test_of_flavors_with_the_same_labels_the_first_takes_the_node() -> None:
-    """So a pod that names the second may land on nodes that count as the first, and the other way round it may not."""
+    """A pod that names the second may land on nodes that count as the first, and never the other way round."""
     narrow = {"name": "h100-ib", "nodeLabels": {PRODUCT: "H100", "fabric": "ib"}}
     assert (
         flavor_of(selecting(product="H100").view(), a_policy(resourceFlavors=[narrow, FLAVORS[0]])) == "h100-ib? h100?"

@@ -1,4 +1,4 @@
-"""Which workloads of a tenant that holds are warned about, and which field helps."""
+"""The workloads of a queueing tenant that are warned about, and the field that helps."""
 
 from typing import Any
 
@@ -83,9 +83,9 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_what_is_said_of_a_workload_whose_pods_wait(name: str) -> None:
     kind, spec, said = SAID[name]
     group, _, plain = kind.partition("/")
-    told = [*words(hold_warnings({"spec": spec}, BUILT_IN.by_kind[GroupKind(group, plain)]))]
-    assert len(told) == bool(said)
-    assert all(said in each for each in told)
+    warnings = [*words(hold_warnings({"spec": spec}, BUILT_IN.by_kind[GroupKind(group, plain)]))]
+    assert len(warnings) == bool(said)
+    assert all(said in each for each in warnings)
 
 
 HOLDS, DENIES = a_tenant(onExceed="Hold").allowing(8), a_tenant().allowing(8)

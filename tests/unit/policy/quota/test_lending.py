@@ -1,4 +1,4 @@
-"""In which lower tiers a tenant's workloads run above its quota, by what and in which order."""
+"""The lower tiers in which a tenant's workloads run above its quota, by what and in which order."""
 
 import pytest
 

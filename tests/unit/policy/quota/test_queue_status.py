@@ -25,13 +25,13 @@ def test_a_status_says_how_many_wait_in_each_tier_and_who_is_first() -> None:
     line = QueueStatus.of(
         [a_place("a", gpus=4, pods=4, short="gpu-training"), a_place("b"), a_place("c", tier="gpu-batch", gpus=2)]
     )
-    told = line.status()
-    assert (told["pods"], told["workloads"]) == (6, 3)
-    assert told["tiers"] == [
+    text = line.status()
+    assert (text["pods"], text["workloads"]) == (6, 3)
+    assert text["tiers"] == [
         {"tier": "gpu-training", "pods": 5, "gpus": "5"},
         {"tier": "gpu-batch", "pods": 1, "gpus": "2"},
     ]
-    assert told["entries"][0] == {
+    assert text["entries"][0] == {
         "namespace": "lab",
         "workload": "Job/a",
         "uid": "a",
@@ -41,7 +41,7 @@ def test_a_status_says_how_many_wait_in_each_tier_and_who_is_first() -> None:
         "since": "2026-11-26T17:00:00Z",
         "short": "gpu-training",
     }
-    assert "short" not in told["entries"][1]
+    assert "short" not in text["entries"][1]
 
 
 def test_pods_of_one_workload_that_follow_one_another_share_a_place() -> None:
@@ -54,8 +54,8 @@ def test_pods_of_one_workload_that_follow_one_another_share_a_place() -> None:
 
 
 def test_a_long_line_is_shown_in_part() -> None:
-    told = QueueStatus.of(a_place(str(number)) for number in range(100)).status()
-    assert (told["pods"], told["workloads"], len(told["entries"])) == (100, 100, MOST_PLACES)
+    text = QueueStatus.of(a_place(str(number)) for number in range(100)).status()
+    assert (text["pods"], text["workloads"], len(text["entries"])) == (100, 100, MOST_PLACES)
 
 
 def test_nobody_waits() -> None:
@@ -67,25 +67,26 @@ def test_who_is_before_another_is_named_with_its_namespace_where_that_is_another
     assert [line.before(nth) for nth in (1, 2, 3)] == ["", "Job/a", "Job/b in lab"]
 
 
-def test_what_a_pod_is_told() -> None:
-    told = why_queued(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
-    assert sentence(told) == "waits for 4 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 3 of 7"
-    told = why_queued(Decimal(8), "alpha", NoRoom("the total", Decimal(0), Decimal(6), never=True), "", (1, 7))
-    assert sentence(told) == (
+def test_what_a_pod_reads() -> None:
+    text = why_queued(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
+    assert sentence(text) == "waits for 4 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 3 of 7"
+    text = why_queued(Decimal(8), "alpha", NoRoom("the total", Decimal(0), Decimal(6), never=True), "", (1, 7))
+    assert sentence(text) == (
         "waits for 8 GPUs, but tenant alpha may use 6 of the total: it can never start. Ask for less; position 1 of 7"
     )
-    told = why_queued(Decimal(1), "alpha", None, "Job/a", (3, 7))
-    assert sentence(told) == (
+    text = why_queued(Decimal(1), "alpha", None, "Job/a", (3, 7))
+    assert sentence(text) == (
         "waits for 1 GPU behind Job/a, which comes before it in the queue of tenant alpha; position 3 of 7"
     )
-    told = why_queued(Decimal("0.5"), "alpha", None, "", (1, 7))
-    assert sentence(told) == (
-        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and it is its turn; position 1 of 7"
+    text = why_queued(Decimal("0.5"), "alpha", None, "", (1, 7))
+    assert sentence(text) == (
+        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and it is at the head of the queue; "
+        "position 1 of 7"
     )
 
 
 def test_what_a_new_pod_would_wait_for() -> None:
-    told = would_be_queued("alpha", FULL, 2)
-    assert sentence(told) == ("is queued: tenant alpha uses 6 of 6 of gpu-training, and 2 workloads wait in its queue")
-    told = would_be_queued("alpha", None, 1)
-    assert sentence(told) == "is queued: 1 workload waits in the queue of tenant alpha"
+    text = would_be_queued("alpha", FULL, 2)
+    assert sentence(text) == ("is queued: tenant alpha uses 6 of 6 of gpu-training, and 2 workloads wait in its queue")
+    text = would_be_queued("alpha", None, 1)
+    assert sentence(text) == "is queued: 1 workload waits in the queue of tenant alpha"

@@ -1,4 +1,4 @@
-"""What a whole workload is told of its tenant's quota."""
+"""The sentences about a whole workload and its tenant's quota."""
 
 from decimal import Decimal
 
@@ -45,7 +45,7 @@ def test_what_can_never_fit_is_refused_where_the_tenant_holds():
     ).refusal
 
 
-def test_what_is_reserved_for_the_queue_is_told():
+def test_what_is_reserved_for_the_queue_is_reported():
     applied = Applied(what="this Job", usage=USED, reserved={ROW: Decimal(3)})
     fit = whole_fit(asking(2), HOLDS, applied, at_once=True)
     (warning,) = fit.warnings
@@ -58,7 +58,7 @@ def test_what_is_reserved_for_the_queue_is_told():
     assert sentence(more).startswith("tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier")
 
 
-def test_a_gang_without_room_is_told_what_is_reserved_for_the_queue():
+def test_a_gang_without_room_reads_what_is_reserved_for_the_queue():
     part = GangPart(2, Decimal(2), Charge(Decimal(4), "gpu-training"))
     short = Shortfall(part.charge, ROW, USED, {ROW: Decimal(3)})
     refusal = no_room_for_gang(GangDemand((part,)), short, HOLDS, (), "Job a", floor=False)
@@ -85,9 +85,9 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
         (replace(HOLDS, on_exceed="Deny"), "its pods are refused until there is room"),
     ],
 )
-def test_what_runs_later_is_told_of_its_runs(tenant: Tenant, then: str):
+def test_what_runs_later_reads_of_its_runs(tenant: Tenant, then: str):
     applied = Applied(what="this CronJob", usage=USED, recurs=True)
-    told = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
+    message = f"tenant alpha: gpu-training is at 5 of 6 GPUs; each run of this CronJob asks for 4 in all. {IF} {then}"
     (now,) = whole_fit(asking(4), tenant, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), tenant, applied)
-    assert (sentence(now), sentence(more)) == (told, told)
+    assert (sentence(now), sentence(more)) == (message, message)

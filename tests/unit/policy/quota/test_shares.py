@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.words import told
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import demand_of
@@ -29,7 +29,7 @@ def sharing(**annotations: str) -> PodBuilder:
     return a_pod().running("python", "train.py").annotated(written).having("spec.schedulerName", "kai-scheduler")
 
 
-HELD: dict[str, tuple[PodBuilder, str]] = {
+DEMANDS: dict[str, tuple[PodBuilder, str]] = {
     "half a GPU": (sharing(gpu_fraction="0.5"), "0.5"),
     "as Go writes it": (sharing(gpu_fraction="5e-1"), "0.5"),
     "without a zero": (sharing(gpu_fraction=".25"), "0.25"),
@@ -45,12 +45,12 @@ HELD: dict[str, tuple[PodBuilder, str]] = {
 }
 
 
-@pytest.mark.parametrize(("pod", "gpus"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("pod", "gpus"), DEMANDS.values(), ids=DEMANDS)
 def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
     assert demand_of(pod.view(), (), SHARING) == Decimal(gpus)
 
 
-def test_a_weight_counts_and_claims_are_held_beside() -> None:
+def test_a_weight_counts_and_claims_are_used_as_well() -> None:
     halved = a_policy(
         resources=[{"annotation": "gpu-fraction", "weight": "0.5"}, {"deviceClassName": "gpu.nvidia.com"}]
     )
@@ -102,7 +102,7 @@ def test_a_mistake_is_refused_by_name(pod: PodBuilder, sentence: str) -> None:
 
 
 async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:
-    world = World(a_tenant().allowing("1", tier="gpu-training"), policy=SHARING)
+    world = FakeApi(a_tenant().allowing("1", tier="gpu-training"), policy=SHARING)
     for _ in range(2):
         assert (await world.create(sharing(gpu_fraction="0.5"))).allowed
     answer = await world.create(sharing(gpu_fraction="0.5"))
@@ -110,13 +110,13 @@ async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:
 
 
 async def test_a_mistake_is_refused_at_the_workload() -> None:
-    answer = await World(policy=SHARING).validate(a_deployment(sharing(gpu_fraction="1.5")))
+    answer = await FakeApi(policy=SHARING).validate(a_deployment(sharing(gpu_fraction="1.5")))
     assert answer.sentence == f"spec.template.{field(FRACTION, '1.5')} {NUMBER}"
 
 
 async def test_a_training_pod_that_shares_a_gpu_gets_its_hook_in_the_container_that_has_it() -> None:
     job = a_pytorchjob()
-    world = World(job, policy=SHARING)
+    world = FakeApi(job, policy=SHARING)
     for named, hooked in ((None, "main"), ("trainer", "trainer")):
         annotations = {"gpu-fraction": "0.5"} | ({"gpu-fraction-container-name": named} if named else {})
         pod = a_pod().running("sleep", "inf").running("python", "train.py", name="trainer").annotated(annotations)
@@ -147,12 +147,12 @@ async def test_a_part_is_fixed_once_the_pod_exists(
 ) -> None:
     """An annotation can be changed while the pod waits for its GPU, and its scheduler would read the new one."""
     old, new = (a_pod().running("sh").annotated(each) for each in (before, after))
-    answer = await World(policy=SHARING).update(old, new)
+    answer = await FakeApi(policy=SHARING).update(old, new)
     assert answer.allowed is (sentence is None)
     assert sentence is None or sentence in answer.sentence
-    assert (await World().update(old, new)).allowed, "where the policy counts no parts"
+    assert (await FakeApi().update(old, new)).allowed, "where the policy counts no parts"
     leaving = new.having("metadata.deletionTimestamp", "2026-01-01T00:00:00Z")
-    assert (await World(policy=SHARING).update(old, leaving)).allowed is answer.allowed, "it holds what it held"
+    assert (await FakeApi(policy=SHARING).update(old, leaving)).allowed is answer.allowed, "it uses what it used"
 
 
 def test_a_pod_that_exists_is_charged_for_what_can_be_read() -> None:
@@ -163,4 +163,4 @@ def test_a_pod_that_exists_is_charged_for_what_can_be_read() -> None:
 
 
 async def test_nothing_changes_for_a_job_of_whole_gpus() -> None:
-    assert (await World(policy=SHARING).validate(a_job(a_pod().asking(2)))).allowed
+    assert (await FakeApi(policy=SHARING).validate(a_job(a_pod().asking(2)))).allowed

@@ -1,4 +1,4 @@
-"""What whoever writes a TenantQuota hears at once."""
+"""The warnings that the author of a TenantQuota reads at once."""
 
 from decimal import Decimal
 
@@ -19,8 +19,8 @@ TEAM = {"matchLabels": {"team": "a"}}
 def said(tenant: TenantBuilder, *others: TenantBuilder, gpus: str = "0", here: list[Namespace] = HERE) -> list[str]:
     """The warnings, where so many GPUs are booked on each row."""
 
-    def usage(whose: Tenant) -> Usage:
-        return {row: Decimal(gpus) for row in whose.rows}
+    def usage(owner: Tenant) -> Usage:
+        return {row: Decimal(gpus) for row in owner.rows}
 
     return [*words(tenant_warnings(tenant.view(), [each.view() for each in others], here, usage, POLICY))]
 
@@ -57,8 +57,8 @@ def test_a_tier_that_the_ceiling_forbids() -> None:
 
 def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-serving", "gpu-batch"]).allowing(2, tier="gpu-serving")
-    (told,) = said(tenant)
-    assert told.startswith("[demotes-not-there] spec.demoteTo[0]: gpu-serving is below the tier of no row")
+    (sentence,) = said(tenant)
+    assert sentence.startswith("[demotes-not-there] spec.demoteTo[0]: gpu-serving is below the tier of no row")
 
 
 def test_a_flavor_that_the_policy_has_not() -> None:

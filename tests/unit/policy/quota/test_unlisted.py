@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import PodBuilder, a_deployment, a_pod, a_policy, a_pytorchjob, a_tenant
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.quota.demand import demand_of, not_counted, unlisted_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -130,7 +130,7 @@ WARNING = f"[gpu-not-counted] {SHARED}: counts as 1 GPU, as the policy does not 
     ("policy", "warning"), [(a_policy(), WARNING), (WARN, WARNING.replace("counts as 1 GPU", "no quota counts it"))]
 )
 async def test_a_workload_is_warned_about_whether_it_is_ours_or_not(policy: TierPolicy, warning: str) -> None:
-    world = World(policy=policy)
+    world = FakeApi(policy=policy)
     slices = a_pod().asking(2, resource=SHARED)
     for pod in (slices, slices.asking(1, name="whole")):
         answer = await world.validate(a_deployment(pod))
@@ -139,7 +139,7 @@ async def test_a_workload_is_warned_about_whether_it_is_ours_or_not(policy: Tier
 
 
 async def test_what_the_policy_refuses_is_refused_by_its_name() -> None:
-    world = World(policy=replace(a_policy(), uncounted="Refuse"))
+    world = FakeApi(policy=replace(a_policy(), uncounted="Refuse"))
     slices = a_pod().asking(2, resource=SHARED)
     says = (
         f"spec.containers[0].resources: {SHARED} looks like GPUs, and the policy does not list it; ask for a resource "
@@ -155,7 +155,7 @@ async def test_a_name_of_100_kb_is_no_resource_and_holds_nobody_up() -> None:
     """Custom resources are not checked as pods are, so such a name does arrive."""
     named = a_pod().asking(resource=f"nvidia.com/{'/-' * 50_000}")
     begun = process_time()
-    assert (await World().validate(a_pytorchjob(named))).warnings == []
+    assert (await FakeApi().validate(a_pytorchjob(named))).warnings == []
     assert process_time() - begun < 5
 
 
@@ -165,19 +165,19 @@ async def test_names_that_patterns_take_long_for_hold_nobody_up(part: str) -> No
     names = (f"nvidia.com/{(part * 150)[:295]}{number:05d}" for number in range(31))
     many = a_pod().asking().having("spec.containers.0.resources", {"limits": dict.fromkeys(names, "1")})
     begun = process_time()
-    await World(a_tenant().allowing("4")).validate(a_pytorchjob(many))
+    await FakeApi(a_tenant().allowing("4")).validate(a_pytorchjob(many))
     assert process_time() - begun < 5
 
 
 async def test_an_update_is_not_warned_again() -> None:
     deployment = a_deployment(a_pod().asking(resource=SHARED))
-    answer = await World().update(deployment, deployment.having("spec.replicas", 3))
+    answer = await FakeApi().update(deployment, deployment.having("spec.replicas", 3))
     assert answer.warnings == []
 
 
 async def test_a_bare_pod_is_warned_about_and_a_workloads_pod_is_not() -> None:
     job = a_pytorchjob()
-    world = World(job)
+    world = FakeApi(job)
     pod = a_pod().asking(1).asking(1, resource=SHARED, name="second")
     for each, warned in ((pod, True), (pod.owned_by(job), False)):
         stored = world.stored((await world.mutate(each)).patched)

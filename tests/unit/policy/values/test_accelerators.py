@@ -1,4 +1,4 @@
-"""What device plugins and schedulers call accelerators counts; their network cards and other devices do not."""
+"""The names that device plugins and schedulers use for accelerators count; network cards and other devices do not."""
 
 from decimal import Decimal
 
@@ -79,8 +79,8 @@ def asking(**asked: object) -> Pod:
 
 @pytest.mark.parametrize("name", names(OTHER_DEVICES))
 def test_another_device_counts_nothing_beside_gpus_and_alone(name: str) -> None:
-    alone, beside = asking(**{name: 8}), asking(**{"nvidia.com/gpu": 1, name: 8})
-    assert [demand_of(each, (), POLICY) for each in (alone, beside)] == [0, 1]
+    alone, with_gpus = asking(**{name: 8}), asking(**{"nvidia.com/gpu": 1, name: 8})
+    assert [demand_of(each, (), POLICY) for each in (alone, with_gpus)] == [0, 1]
     assert unlisted_warnings(alone, POLICY) == ()
 
 
@@ -150,7 +150,7 @@ def test_parts_beside_what_they_are_of_count_once(asked: dict[str, object], gpus
     assert demand_of(asking(**asked), (), POLICY) == Decimal(gpus)
 
 
-APART: dict[str, tuple[tuple[dict[str, object], ...], str]] = {
+DISTINCT: dict[str, tuple[tuple[dict[str, object], ...], str]] = {
     "cores of Trainium beside chips": (({"aws.amazon.com/neuron": 8}, {"aws.amazon.com/neuroncore": 16}), "16"),
     "the same chips by another name": (({"aws.amazon.com/neuron": 8}, {"aws.amazon.com/neurondevice": 8}), "16"),
     "memory alone, of GPUs of their own": (({"nvidia.com/gpu": 4}, *[{"nvidia.com/gpumem": 8000}] * 4), "8"),
@@ -161,7 +161,7 @@ APART: dict[str, tuple[tuple[dict[str, object], ...], str]] = {
 }
 
 
-@pytest.mark.parametrize(("containers", "gpus"), APART.values(), ids=[*APART])
+@pytest.mark.parametrize(("containers", "gpus"), DISTINCT.values(), ids=[*DISTINCT])
 def test_a_part_describes_no_gpu_of_another_container(containers: tuple[dict[str, object], ...], gpus: str) -> None:
     pod = a_pod()
     for number, asked in enumerate(containers):

@@ -1,4 +1,4 @@
-"""Whose a namespace is, and which tiers its tenant may use."""
+"""The tenant of a namespace, and the tiers that it may use."""
 
 import pytest
 

@@ -15,7 +15,7 @@ Tree = dict[str, Any]
 
 
 def parameter(function: str, **accelerator: str) -> Tree:
-    """As the compiler writes a component's implementation."""
+    """Return a component's implementation as the compiler writes it."""
     container = {
         "image": "python:3.11",
         "command": ["sh", "-c", "python3 -m kfp.dsl.executor_main"],

@@ -1,4 +1,4 @@
-"""Whether some of a workload's pods are done, by what its controller writes."""
+"""The controller of a workload writes whether some of its pods are done."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How many pods each kind of workload makes, and what they hold: as its operator counts."""
+"""The number of pods that each kind of workload makes, and their GPUs: as its operator counts."""
 
 from decimal import Decimal
 

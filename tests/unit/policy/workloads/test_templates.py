@@ -1,4 +1,4 @@
-"""Where the templates of a workload lie, and what is said of those that are none."""
+"""The places of a workload's templates, and the sentence about those that are none."""
 
 import pytest
 

@@ -65,6 +65,6 @@ def report(*audited: Audited, ignored: tuple[str, ...] = ()) -> AuditReport:
     return audit_report(ClusterSnapshot(POLICY, NOW, workloads=audited), ignored)
 
 
-def told(*audited: Audited) -> list[str]:
-    """What is found, a line each."""
+def lines_of(*audited: Audited) -> list[str]:
+    """Return the findings, a line each."""
     return [f"{each.severity}: {each.id}: {each.where}: {each.what}" for each in report(*audited).findings]

@@ -26,7 +26,7 @@ PUBLISHED = Published(FILE, digest_of(FILE), "2026-11-21T09:00:00Z")
 
 
 def marks(**fields: Any) -> tuple[ReplicaMark, ...]:
-    """Those of a replica that is well, but for these fields."""
+    """Return the marks of a healthy replica, with these fields changed."""
     well = {"replica": "gpu-tiers-7f", "policy": digest_of(FILE), "taken": True, "watches": 20, "certificate": 0}
     return tuple(ReplicaMark(webhook=each, **(well | fields)) for each in ("mutate", "validate"))  # type: ignore[arg-type]
 
@@ -49,7 +49,7 @@ def a_cluster(policy: TierPolicy | None = None, **parts: Any) -> ClusterSnapshot
 
 
 def found(rule: str, cluster: ClusterSnapshot) -> list[str]:
-    """What that rule says, line by line."""
+    """Return the findings of that rule, line by line."""
     return [f"{each.where}: {each.what}" for each in lint_report(cluster, RULES).findings if each.id == rule]
 
 

@@ -1,4 +1,4 @@
-"""What counts as a GPU and is not in the policy."""
+"""The devices that are GPUs and are not in the policy."""
 
 from decimal import Decimal
 
@@ -18,10 +18,10 @@ CLASSES = (
 )
 
 
-def test_every_device_class_is_told_with_what_it_counts_and_why() -> None:
+def test_every_device_class_is_reported_with_what_it_counts_and_why() -> None:
     policy = replace(a_policy(), classes={each.name: each for each in CLASSES})
     assert found("device-class-counts", a_cluster(policy)) == [
-        "DeviceClass/any: counts 1 GPU a device: its selectors tell no driver, so a GPU may be among its devices",
+        "DeviceClass/any: counts 1 GPU a device: its selectors name no driver, so a GPU may be among its devices",
         "DeviceClass/cards: counts 0 GPU a device: no GPU is known of its driver, dra.net",
         "DeviceClass/fast: counts 1 GPU a device, also as example.com/thing: its driver is gpu.nvidia.com",
         "DeviceClass/gpu.nvidia.com: counts 1 GPU a device: the policy lists it",

@@ -23,12 +23,12 @@ def a_team(*pods: PodSummary, gpus: int = 4) -> ClusterSnapshot:
     return a_cluster(tenants=tenants, namespaces=(Namespace("team-alpha", labels),), pods=pods)
 
 
-def told(*pods: PodSummary, gpus: int = 4) -> list[str]:
+def findings(*pods: PodSummary, gpus: int = 4) -> list[str]:
     return found("pending-for-hours", a_team(*pods, gpus=gpus))
 
 
 def test_a_full_quota_on_which_nothing_runs() -> None:
-    assert told(pending(), pending("train-1", unscheduled="2 nodes had taints")) == [
+    assert findings(pending(), pending("train-1", unscheduled="2 nodes had taints")) == [
         (
             "Job/train in team-alpha: 2 of its 2 pods have had no node for 5 hours, using 4 GPUs of gpu-training of "
             f"tenant alpha; gpu-training is full, and nothing runs on it. The scheduler says: {WHY}"
@@ -38,7 +38,7 @@ def test_a_full_quota_on_which_nothing_runs() -> None:
 
 def test_what_runs_beside_it_is_said_to_run() -> None:
     runs = a_listed_pod("train-1", 2, job="train", created=HOURS_AGO)
-    assert told(pending(), runs) == [
+    assert findings(pending(), runs) == [
         (
             "Job/train in team-alpha: 1 of its 2 pods have had no node for 5 hours, using 2 GPUs of gpu-training of "
             f"tenant alpha. The scheduler says: {WHY}"
@@ -47,18 +47,18 @@ def test_what_runs_beside_it_is_said_to_run() -> None:
 
 
 def test_a_scheduler_that_has_not_looked_is_named() -> None:
-    (line,) = told(pending(unscheduled="", scheduler="volcano"), gpus=8)
+    (line,) = findings(pending(unscheduled="", scheduler="volcano"), gpus=8)
     assert line.endswith("alpha. The scheduler says: nothing yet (schedulerName: volcano)")
 
 
 def test_its_words_stand_on_one_line() -> None:
-    (line,) = told(pending(unscheduled="0/3 nodes:\n  none"))
+    (line,) = findings(pending(unscheduled="0/3 nodes:\n  none"))
     assert line.endswith("The scheduler says: 0/3 nodes: none")
 
 
 def test_what_uses_nothing_or_not_for_long_is_left_out() -> None:
-    assert told(pending(created="2026-11-21T23:00:00Z")) == [], "an hour: an autoscaler may be at it"
-    assert told(pending(held=True)) == [], "it waits for quota, and uses none"
-    assert told(pending(ends="2026-11-22T00:00:30Z")) == []
-    assert told(pending(created="")) == []
-    assert told(a_listed_pod(created=HOURS_AGO)) == []
+    assert findings(pending(created="2026-11-21T23:00:00Z")) == [], "an hour: an autoscaler may be at it"
+    assert findings(pending(queued=True)) == [], "it waits for quota, and uses none"
+    assert findings(pending(ends="2026-11-22T00:00:30Z")) == []
+    assert findings(pending(created="")) == []
+    assert findings(a_listed_pod(created=HOURS_AGO)) == []

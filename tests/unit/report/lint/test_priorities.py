@@ -1,4 +1,4 @@
-"""Who ranks above whom: the mistakes that are found."""
+"""The order of priorities: the mistakes that are found."""
 
 from decimal import Decimal
 
@@ -58,7 +58,7 @@ def test_a_gang_that_is_scheduled_whole_may_wait_there() -> None:
 async def test_shards_are_booked_whole_and_wait_for_no_other() -> None:
     """Each pod of an Indexed Job with more completions than run at once works by itself; without that they are one."""
 
-    async def told(**spec: object) -> list[str]:
+    async def sentences(**spec: object) -> list[str]:
         job = a_job(a_pod().asking().labelled({TIER_LABEL: "gpu-interactive"}), "embed", parallelism=3, **spec)
         policy, raw = a_policy(), msgspec.Raw(msgspec.json.encode(job.json()))
         gang = await _gang(raw, policy.kinds.by_kind[GroupKind("batch", "Job")], cluster_of(policy, []), policy)
@@ -66,8 +66,8 @@ async def test_shards_are_booked_whole_and_wait_for_no_other() -> None:
         assert sum(each.gpus for each in gang.charges) == 3
         return found("never-holds-gangs", a_cluster(gangs=(gang,)))
 
-    assert await told(completionMode="Indexed", completions=12) == []
-    assert await told(completionMode="Indexed", completions=3) == [
+    assert await sentences(completionMode="Indexed", completions=12) == []
+    assert await sentences(completionMode="Indexed", completions=3) == [
         "tier gpu-interactive: evicts nobody, and holds 1 gang: Job/embed in team-alpha"
     ]
 
@@ -80,9 +80,9 @@ def test_a_class_of_somebody_else_above_tiers() -> None:
 
 def test_the_class_of_a_tier_that_is_gone_is_to_be_deleted_and_is_nobody_elses() -> None:
     cluster = replace(with_classes(PriorityClass("gold", 900, ours=True)), pods=(a_listed_pod(class_name="gold"),))
-    (told,) = found("class-of-former-tier", cluster)
-    assert told == (
-        "PriorityClass/gold: value 900, of a tier that the policy no longer has: evicts gpu-serving, gpu-batch, "
+    (sentences,) = found("class-of-former-tier", cluster)
+    assert sentences == (
+        "PriorityClass/gold: value 900, of a tier that the policy has dropped: evicts gpu-serving, gpu-batch, "
         "gpu-interactive; 1 pod with GPUs bears it"
     )
     assert found("class-above-tiers", cluster) == [], "told once"
@@ -93,8 +93,8 @@ def test_the_class_of_a_tier_that_is_gone_is_not_said_to_evict_where_it_does_not
     low = PriorityClass("acme-low", 5, ours=True)
     report = lint_report(with_classes(spare, low), RULES)
     (first, second) = [each for each in report.findings if each.id == "class-of-former-tier"]
-    assert first.what == "value 5, of a tier that the policy no longer has: evicts no tier"
-    assert second.what == "value 900, of a tier that the policy no longer has: evicts no tier"
+    assert first.what == "value 5, of a tier that the policy has dropped: evicts no tier"
+    assert second.what == "value 900, of a tier that the policy has dropped: evicts no tier"
     assert "evict" not in first.fix, "each finding says it of its own class"
 
 
@@ -133,8 +133,8 @@ def test_tiers_that_count_on_eviction_where_gpus_come_by_dra() -> None:
     gpus = DeviceClass("gpu.nvidia.com", ("device.driver == 'gpu.nvidia.com'",), "nvidia.com/gpu")
     supply = GpuSupply((NodeSupply("d1", drivers=frozenset({"gpu.nvidia.com"})),), (1, 37))
     policy = replace(a_policy(), classes={gpus.name: gpus})
-    (told,) = found("tiers-without-eviction", a_cluster(policy, supply=supply))
-    assert told == (
+    (sentences,) = found("tiers-without-eviction", a_cluster(policy, supply=supply))
+    assert sentences == (
         "DeviceClass/gpu.nvidia.com: no tier evicts anybody for devices of gpu.nvidia.com and nvidia.com/gpu on node "
         "d1: these come by DRA; gpu-training, gpu-serving, gpu-batch count on eviction"
     )

@@ -1,4 +1,4 @@
-"""What tenants may hold, and what there is."""
+"""The quotas of tenants against the GPUs of the cluster."""
 
 from decimal import Decimal
 from typing import Any
@@ -58,8 +58,8 @@ def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
 
 def test_lending_into_a_tier_that_evicts() -> None:
     alpha = a_tenant(onExceed="Demote").allowing(8, tier="gpu-training")
-    told = "TenantQuota/alpha: pods over gpu-training run as gpu-batch, which may evict pods of gpu-interactive"
-    assert found("lends-to-evictor", a_cluster(tenants=active(alpha.view()))) == [told]
+    sentence = "TenantQuota/alpha: pods over gpu-training run as gpu-batch, which may evict pods of gpu-interactive"
+    assert found("lends-to-evictor", a_cluster(tenants=active(alpha.view()))) == [sentence]
     assert found("lends-to-evictor", a_cluster(a_policy(adoption=True), tenants=active(alpha.view()))) == []
     idle = a_tenant(onExceed="Demote", demoteTo=["gpu-interactive"]).allowing(8, tier="gpu-training")
     denies = a_tenant().allowing(8, tier="gpu-training")
@@ -94,9 +94,9 @@ def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
 
 
 def test_gangs_that_hold_a_part_as_the_tenant_says() -> None:
-    told = {"type": "GangsWhole", "status": "False", "message": "Job/x in team-alpha holds 2 of 4 GPUs"}
-    assert found("gangs-stranded", a_cluster(tenants=active(a_tenant().view(), conditions=[told]))) == [
+    sentence = {"type": "GangsWhole", "status": "False", "message": "Job/x in team-alpha holds 2 of 4 GPUs"}
+    assert found("gangs-stranded", a_cluster(tenants=active(a_tenant().view(), conditions=[sentence]))) == [
         "TenantQuota/alpha: Job/x in team-alpha holds 2 of 4 GPUs"
     ]
-    whole = {**told, "status": "True"}
+    whole = {**sentence, "status": "True"}
     assert found("gangs-stranded", a_cluster(tenants=active(a_tenant().view(), conditions=[whole]))) == []

@@ -1,4 +1,4 @@
-"""How the API server is told to ask gpu-tiers, and whom else it asks."""
+"""The registration of gpu-tiers with the API server, and the other webhooks there."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,17 +44,17 @@ def test_a_good_installation_is_silent() -> None:
 def test_one_of_the_two_configurations_is_missing() -> None:
     foreign = configured(VALIDATING, "validate.kyverno.svc", "kyverno-resource-validating-webhook-cfg")
     assert found("webhook-missing", registered(mutating(), foreign)) == [
-        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+        "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds"
     ]
     (refuses,) = found("webhook-missing", registered(validating(), foreign))
-    assert refuses.startswith("MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier, ")
+    assert refuses.startswith("MutatingWebhookConfiguration: gpu-tiers has none: no pod gets a tier, ")
     assert refuses.endswith("and in Enforce GPU pods are refused")
 
 
 def test_without_both_nothing_is_refused() -> None:
     assert found("webhook-missing", registered()) == [
-        "MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier",
-        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds",
+        "MutatingWebhookConfiguration: gpu-tiers has none: no pod gets a tier",
+        "ValidatingWebhookConfiguration: gpu-tiers has none: nothing is refused, and no quota holds",
     ]
 
 
@@ -128,8 +128,8 @@ def test_a_label_by_which_a_namespace_or_a_pod_exempts_itself() -> None:
 
 def test_gpus_in_an_exempt_namespace() -> None:
     spaces = tuple(Namespace(n, {"kubernetes.io/metadata.name": n}) for n in ("kube-system", "team-alpha"))
-    held = a_listed_pod("dcgm")
-    pods = (held, a_listed_pod("b", namespace="kube-system"))
+    a_pod = a_listed_pod("dcgm")
+    pods = (a_pod, a_listed_pod("b", namespace="kube-system"))
     cluster = registered(mutating(), validating(), namespaces=spaces, pods=pods)
     assert found("gpus-in-exempt-namespace", cluster) == ["Namespace/kube-system: is exempt, and has 1 pod with GPUs"]
 
@@ -143,7 +143,7 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
 
 
-def test_a_misspelt_label_is_told_with_those_that_bear_it() -> None:
+def test_a_misspelt_label_is_reported_with_those_that_bear_it() -> None:
     train = [a_listed_pod(f"train-{each}", job="train", labels={"gpu-tiers.dev/teir": "x"}) for each in range(2)]
     web = a_listed_pod("web", labels={"gpu-tiers.dev/tier": "gpu-batch", "app": "web"})
     bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"

@@ -17,7 +17,7 @@ def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
 
 
 def test_no_text_says_that_each_tier_evicts_pods_without_one() -> None:
-    """Of every preset the lowest tier evicts nobody: preemptionPolicy Never."""
+    """The lowest tier of every preset evicts nobody: preemptionPolicy Never."""
     for name in ("break-glass", "questions", "warnings", "lint"):
         text = " ".join(page(f"docs/{name}.md").text.split())
         assert not re.search(r"(every|any) (tier|GPU pod) (may |can )?evicts? ", text), text

@@ -1,4 +1,4 @@
-"""Whether the webhook runs: what lint says of one that hangs, leads nobody, or has another policy than you read."""
+"""The health of the webhook: lint about one that hangs, leads nobody, or has another policy than you read."""
 
 import pytest
 from msgspec.structs import replace
@@ -21,16 +21,16 @@ def test_of_one_that_is_well_nothing(rule: str) -> None:
     assert found(rule, a_cluster(tenants=active(ALPHA, **exact))) == []
 
 
-def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> None:
+def test_one_that_hangs_is_reported_with_the_time_that_every_gpu_pod_waits() -> None:
     assert found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 10.04)))) == [
         (
-            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server let it pass, as "
-            "failurePolicy Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed"
+            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server admitted it "
+            "under failurePolicy Ignore, and it waited for an answer: replicas hang, or the network blocks them"
         )
     ]
     (at_once,) = found("webhook-silent", a_cluster(**running(dry_run=DryRun((), 0.04))))
     assert at_once.endswith(
-        "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+        "calls fail at once: no replica listens behind the Service, or its certificate is not trusted"
     )
     refused = DryRun(marks()[:1], 5.0, "failed calling webhook")
     assert found("webhook-silent", a_cluster(**running(dry_run=refused))) == [
@@ -38,17 +38,17 @@ def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> N
     ]
 
 
-def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
+def test_a_policy_that_was_not_taken_is_reported_with_the_reason() -> None:
     broken = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
     cluster = a_cluster(**running(installed=broken))
     (line,) = found("policy-not-taken", cluster)
-    kept = "was not taken, that of 2026-11-21T09:00:00Z stays active"
-    assert line == f"ConfigMap gpu-tiers/gpu-tiers: {kept}: teirs: there is no such field"
+    active_since = "was not taken, that of 2026-11-21T09:00:00Z stays active"
+    assert line == f"ConfigMap gpu-tiers/gpu-tiers: {active_since}: teirs: there is no such field"
     assert found("policy-not-yet-taken", cluster) == [], "waiting does not help"
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
 
 
-def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
+def test_an_active_policy_that_somebody_broke_from_outside() -> None:
     """The file is what it was: a class of it, or its ConfigMap, is not."""
     lost = "tiers.gpu-batch: PriorityClass/gpu-batch does not exist, so its pods are refused"
     amiss = InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem=lost))
@@ -57,20 +57,20 @@ def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
         f"ConfigMap gpu-tiers/gpu-tiers: {since}: {lost}"
     ]
     deleted = a_cluster(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", "", PUBLISHED, gone=True)))
-    kept = "that of 2026-11-21T09:00:00Z stays active"
+    active_since = "that of 2026-11-21T09:00:00Z stays active"
     assert found("policy-not-taken", deleted) == [
-        f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {kept}"
+        f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {active_since}"
     ]
     assert found("policy-not-yet-taken", deleted) == [], "waiting does not help"
 
 
 def test_a_change_that_is_under_way() -> None:
     assert found("policy-not-yet-taken", a_cluster(**running(installed=CHANGED))) == [
-        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is active still"
+        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is still active"
     ]
     nobody = InstalledPolicy("gpu-tiers/gpu-tiers", FILE)
     assert found("policy-not-yet-taken", a_cluster(**running(installed=nobody))) == [
-        "ConfigMap gpu-tiers/gpu-tiers-active: no replica has told which policy is active"
+        "ConfigMap gpu-tiers/gpu-tiers-active: no replica has reported which policy is active"
     ]
 
 

@@ -16,7 +16,7 @@ def a_training_pod(name: str = "train-0", **fields: Any) -> PodSummary:
     return a_listed_pod(name, job="train", workload_type=WorkloadType.TRAINING, **fields)
 
 
-def test_training_pods_without_a_hook_are_told_of_by_their_workload() -> None:
+def test_training_pods_without_a_hook_are_reported_by_their_workload() -> None:
     pods = (a_training_pod(), a_training_pod("train-1"), a_listed_pod("web", tier="gpu-serving"))
     assert found("training-without-hook", a_cluster(pods=pods)) == [
         "Job/train in team-alpha: 2 training pods of tier gpu-training with no preStop"
@@ -90,7 +90,7 @@ def test_a_budget_that_shields_a_lower_tier() -> None:
 
 def test_a_budget_counts_pods_that_wait_for_quota_as_down() -> None:
     serving = {"app": "notebook"}
-    runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", held=True)
+    runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", queued=True)
     assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(0),))) == [
         "PodDisruptionBudget/notebooks in team-alpha: 1 pod that waits for quota, so it spares 1 pod that runs"
     ]
@@ -117,9 +117,9 @@ def test_of_trainings_that_a_tier_evicts_kube_scheduler_takes_the_last_whatever_
 def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
     close = {"tiers": [{"name": "high", "value": 11}, {"name": "low", "value": 10}], "defaultTier": "low"}
     close |= {"workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), "low")}
-    told = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
+    sentences = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
     writing = {"evictionCost": {"kueue": "Write"}, "kueue": {"workloadPriorityClasses": True}}
-    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == told
+    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == sentences
     assert found("no-room-for-costs", a_cluster(a_policy(**close))) == []
     assert found("no-room-for-costs", a_cluster(a_policy(**writing))) == []
 

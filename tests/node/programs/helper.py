@@ -1,4 +1,4 @@
-"""What runs beside a training program: an uploader in a sidecar, or a helper. Its argument is its name.
+"""A program next to a training: an uploader in a sidecar, or a helper. Its argument is its name.
 
 Once it hears SIGTERM it writes to the file of its name.
 """

@@ -15,7 +15,7 @@ from localcluster.waiting import answers_ready, wait_until
 
 @dataclass(frozen=True)
 class Address:
-    """The webhook's loopback ports, the secret with which its paths begin, and who it is to the API server."""
+    """The webhook's loopback ports, the secret with which its paths begin, and its user at the API server."""
 
     port: int
     metrics_port: int
@@ -25,7 +25,7 @@ class Address:
 
     @property
     def values(self) -> dict[str, str]:
-        """What the chart is told of it."""
+        """The chart's values for this address."""
         return {"url": self.url, "user": self.user}
 
     @property
@@ -87,7 +87,7 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
 
 
 def policy_file(cluster: Cluster) -> Path:
-    """Where a webhook beside the cluster reads its policy."""
+    """Return the path of the policy file of a webhook that runs beside the cluster."""
     return cluster.folder / "policy.yaml"
 
 

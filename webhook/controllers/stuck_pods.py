@@ -1,7 +1,7 @@
-"""Watches for pods that wait in vain: for GPUs that lower tiers hold (inversion), or that lie apart (fragmentation).
+"""Watches for stuck pods: lower tiers use their GPUs (inversion), or free GPUs are on too many nodes (fragmentation).
 
-The scheduler evicts within seconds. Where it does not, it says why, or nobody looks: a scheduler that is down, that has
-no preemption, or that was told not to. It is told only where GPUs, labels, taints and priority leave no doubt.
+The scheduler evicts within seconds. If it does not, it reports the reason, or it is down, has no preemption, or was
+configured not to preempt. An inversion is reported only if GPUs, labels, taints and priority leave no doubt.
 """
 
 import asyncio
@@ -28,35 +28,35 @@ from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.report.gpus_now import OnNode, WaitingPod, gpus_apart
+from webhook.report.gpus_now import OnNode, WaitingPod, scattered_gpus
 from webhook.report.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
 from webhook.report.waiting import waits_for_gpus_alone
-from webhook.sentences.sentence import told
+from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
 LOOK = 60.0
-"""Seconds between two looks, each a list of all nodes where somebody waits."""
+"""Seconds between two looks. Each lists all nodes if a pod waits."""
 AFTER = 30.0
-"""Seconds that a pod has waited before it is looked at: until then nothing is read."""
+"""Seconds after which a waiting pod is looked at. Nothing is read before."""
 MOST = 10
-"""Pods of a tier that are looked at: those that wait longest, of those of which no scheduler has said why."""
+"""Most pods of a tier that are looked at: those that wait longest without a reason from the scheduler."""
 NEVER_EVICTED = 2**31
-"""In place of a priority that is not known."""
+"""The priority of a pod whose priority is not known."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """`inverted`: how long the pod waits that waits longest, by its tier and that of a pod which it could evict.
+    """The result of a look. `inverted`: the longest wait, by the pod's tier and the tier that it could evict.
 
-    `stranded` are the GPUs that lie apart; None: not known.
+    `stranded` are the free GPUs on too many nodes; None if not known.
     """
 
     inverted: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
     stranded: Decimal | None = None
 
 
-class WaitsInVain:
-    """Run `run` as a task. `waiting` and `running` tell of pods, as the leader knows them; nobody else looks."""
+class StuckPods:
+    """Looks for stuck pods on the leader, which alone knows `waiting` and `running` pods. Run `run` as a task."""
 
     def __init__(
         self,
@@ -86,21 +86,21 @@ class WaitsInVain:
                 self._found = await self._look()
                 self._problem = ""
             except (ApiError, Refused) as error:
-                self._failed(told(error))
+                self._failed(problem_text(error))
             except Exception:
                 self._found = Found()
                 log.exception("waits not looked at")
 
     def _failed(self, problem: str) -> None:
-        """Said once: without the right to list nodes it will be so as long as this process lives."""
+        """Log a problem once, because a missing right to list nodes stays missing."""
         self._found = Found()
         if problem != self._problem:
             log.warning("waits not looked at", {"error": problem})
         self._problem = problem
 
     async def _look(self) -> Found:
-        """Look once. No nodes are read while nobody waits."""
-        # 1. The pods that wait so long that the scheduler had its time.
+        """Look once. No nodes are read while no pod waits."""
+        # 1. The pods that wait longer than the scheduler needs.
         policy, now = self._policy(), datetime.now(UTC).isoformat()
         ungated = (each for each in self._waiting() if not each.gated)
         waiting = [each for each in ungated if (seconds_between(each.since, now) or 0.0) > AFTER]
@@ -109,11 +109,11 @@ class WaitsInVain:
 
         # 2. The GPUs that are free on too many nodes.
         nodes = await gpu_nodes(self._client, policy)
-        held = [*counted_once(self._running())]
-        apart = gpus_apart(nodes, held, [each.holding.charge.gpus for each in waiting])
+        used = [*counted_once(self._running())]
+        stranded = scattered_gpus(nodes, used, [each.holding.charge.gpus for each in waiting])
 
-        # 3. The pods that wait longest, and whom each could evict; in a thread, so that reviews go on meanwhile.
-        holders = cache(lambda name: [*_holders(held, name, policy)])
+        # 3. The pods that wait longest, and the pods that each could evict; in a thread, so that reviews go on.
+        holders = cache(lambda name: [*_holders(used, name, policy)])
         inverted: dict[tuple[str, str], float] = {}
         for each in _longest(waiting, policy):
             pod = await self._unscheduled(each)
@@ -121,10 +121,10 @@ class WaitsInVain:
             if lower:
                 seconds = seconds_between(each.since, datetime.now(UTC).isoformat()) or 0.0
                 inverted[each.tier, lower] = max(seconds, inverted.get((each.tier, lower), 0.0))
-        return Found(inverted, apart)
+        return Found(inverted, stranded)
 
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
-        """The pod, if it still waits for a scheduler that has not said why, and has evicted nobody for it."""
+        """Return the pod if it still waits, the scheduler has given no other reason, and has evicted no pod for it."""
         try:
             tree = await self._client.get(path("v1", "pods", waiting.holding.namespace, waiting.holding.name))
         except NotFound:
@@ -136,7 +136,7 @@ class WaitsInVain:
 
 
 def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:
-    """The pods that wait longest of each tier that evicts."""
+    """Yield the pods that wait longest, of each tier that evicts."""
     of_tier: dict[str, list[WaitingPod]] = {
         tier.name: [] for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption
     }
@@ -150,9 +150,9 @@ def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[Wait
 def _lower(
     pod: Pod, nodes: Iterable[GpuNode], holders: Callable[[str], Iterable[GpuHolder]], policy: TierPolicy
 ) -> str:
-    """The tier of a pod that it could evict; "" where there is none, or that can't be told.
+    """Return the tier of a pod that it could evict; "" if there is none, or if that can't be known.
 
-    It can't of a gang, of which one pod has room in vain, nor of what asks by claims or for two kinds of GPU.
+    It can't be known for a gang, because room for one pod is not enough, for claims, and for two kinds of GPU.
     """
     metadata, spec = pod.metadata, pod.spec
     asks = {name: gpus for name, gpus in asked_of(pod, policy).items() if gpus}
@@ -169,11 +169,11 @@ def _lower(
     return victim.tier if victim else ""
 
 
-def _holders(held: Iterable[OnNode], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
-    """On nodes that offer this resource alone, what pods hold is of it."""
+def _holders(used: Iterable[OnNode], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
+    """Yield the pods that use this resource, on nodes that offer no other one."""
     weight, priorities = policy.weights[name], {tier.name: tier.value for tier in policy.tiers}
     counts: dict[Decimal, Asked] = {}
-    for node, holding, gpus in held:
+    for node, holding, gpus in used:
         tier = holding.charge.tier or ""
         count = counts.get(gpus) or counts.setdefault(gpus, {name: gpus / weight})
         yield GpuHolder(holding.name, node, count, priorities.get(tier, NEVER_EVICTED), tier, ends_in=holding.ends_in)

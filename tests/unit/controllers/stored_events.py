@@ -9,8 +9,8 @@ from webhook.kube.errors import ApiError, Conflict, NotFound
 Tree = dict[str, Any]
 
 
-class EventsKept:
-    """In the place of `webhook.kube.client.Client`: events by path, with resourceVersions as the API server has them.
+class StoredEvents:
+    """A fake of `webhook.kube.client.Client`: events by path, with resourceVersions as the API server has them.
 
     `fault`, if there is one, is raised instead of an answer.
     """

@@ -1,4 +1,4 @@
-"""Runs the work beside the reviews: it tells people of refusals and preemptions, and keeps what they look at."""
+"""Wires and runs the background work: events about refusals and preemptions, and the data of the page."""
 
 import asyncio
 from collections import deque
@@ -15,8 +15,8 @@ from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.controllers.stuck_pods import StuckPods
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
-from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.checkpoint.work_lost import LastSave
@@ -32,8 +32,8 @@ from webhook.server.running_ledger import RunningLedger, outermost_by
 from webhook.server.settings import Settings
 
 
-class Beside(msgspec.Struct, frozen=True):
-    """Run `run` as a task, and let reviews tell `recorder`. All but the `parts` is for the page."""
+class BackgroundWork(msgspec.Struct, frozen=True):
+    """The background work. Run `run` as a task. Reviews call `recorder`; all fields but `parts` are for the page."""
 
     recorder: Recorder
     verdicts: VerdictGroups
@@ -43,13 +43,13 @@ class Beside(msgspec.Struct, frozen=True):
     parts: Sequence[Callable[[], Coroutine[None, None, None]]]
 
     async def run(self) -> None:
-        """Until cancelled; a part that dies ends all."""
+        """Run all parts until cancelled. A part that dies ends all."""
         async with asyncio.TaskGroup() as tasks:
             for part in self.parts:
                 tasks.create_task(part())
 
 
-def work_beside(
+def background_work(
     settings: Settings,
     cluster: LiveCluster,
     active: ActivePolicy,
@@ -57,12 +57,12 @@ def work_beside(
     charged: RunningLedger,
     metrics: Metrics,
     last_save: Callable[[str], LastSave | None],
-) -> Beside:
-    """Put the work together. `last_save` tells by a pod's uid when it has saved last, where that was reported."""
+) -> BackgroundWork:
+    """Wire the background work. `last_save` returns the last reported save of a pod, by its uid."""
     client, outermost = cluster.client, outermost_by(cluster, active)
     verdicts = VerdictGroups()
     preemptions = deque[Preemption](maxlen=MOST_PREEMPTIONS)
-    told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
+    notices = VerdictEvents(events, outermost, cluster.known.tenant_uid)
 
     def evicted(preemption: Preemption) -> None:
         charged.placements.evicted(preemption)
@@ -73,7 +73,7 @@ def work_beside(
     watch = PreemptionWatch(client, pods, lambda: charged.pods.synced, preempted)
     at_risk = WorkAtRisk(charged.pods.working, cluster.known.tenant_name, last_save)
     metrics.sample(metric_table.AT_RISK, at_risk.samples)
-    recorder = Recorder(metrics, told.tell, verdicts.add)
+    recorder = Recorder(metrics, notices.tell, verdicts.add)
 
     def enforced(namespace: Namespace) -> bool:
         return active.current().mode_in(namespace.labels) is Mode.Enforce
@@ -89,9 +89,9 @@ def work_beside(
     publisher = PolicyPublisher(cluster.known, charged.leading, client, active, policy, events)
     use = UseOverTime()
 
-    def looked(held: Mapping[Series, float]) -> None:
+    def looked(used: Mapping[Series, float]) -> None:
         if charged.knows_pods():
-            use.add(held)
+            use.add(used)
         else:
             use.forget()
 
@@ -100,11 +100,11 @@ def work_beside(
         metrics.forget_tenants,
         charged.pods.running,
         cluster.known,
-        told=looked,
+        report=looked,
     )
-    in_vain = WaitsInVain(client, active.current, charged.pods.waiting, charged.pods.running)
-    metrics.sample(metric_table.INVERTED, in_vain.inversions)
-    metrics.sample(metric_table.STRANDED, in_vain.stranded)
+    stuck = StuckPods(client, active.current, charged.pods.waiting, charged.pods.running)
+    metrics.sample(metric_table.INVERTED, stuck.inversions)
+    metrics.sample(metric_table.STRANDED, stuck.stranded)
 
     def tells(scheduler: Scheduler) -> EvictionCosts:
         return EvictionCosts(
@@ -129,10 +129,18 @@ def work_beside(
     metrics.sample(metric_table.RESERVED_NODES, preempting.samples)
     if active.current().device_preemption == "On":
         for tier in active.current().tiers:
-            metrics.start(metric_table.RESERVATIONS, tier.name, ReservationEnd.IN_VAIN)
+            metrics.start(metric_table.RESERVATIONS, tier.name, ReservationEnd.FAILED)
     writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
-    parts = [preempting.run, in_vain.run, told.run, watch.run, gpu_seconds.run, charged.held.run, charged.pending.run]
-    return Beside(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
+    parts = [
+        preempting.run,
+        stuck.run,
+        notices.run,
+        watch.run,
+        gpu_seconds.run,
+        charged.queued.run,
+        charged.pending.run,
+    ]
+    return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
 
 
 def _count(metrics: Metrics, preemption: Preemption) -> None:
