@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import Tree, a_pod, a_policy
-from tests.builders.world import World
+from tests.builders.world import FakeApi
 from webhook.policy.preemption.node_state import RESERVED
 
 ON = {"preemption": {"dra": "On"}}
@@ -16,11 +16,11 @@ def borne(value: str) -> Tree:
 async def tolerations(tier: str, *written: Tree, **policy: object) -> list[Tree]:
     """Those of our taint, in order; a second pass must leave them alone."""
     pod = a_pod().asking().of_tier(tier)
-    world = World(policy=a_policy(**(policy or ON)))
-    sent = world.sent(pod)
+    api = FakeApi(policy=a_policy(**(policy or ON)))
+    sent = api.sent(pod)
     sent["spec"]["tolerations"] += list(written)
-    patched = (await world.mutate(sent)).patched
-    assert (await world.mutate(patched)).patch == []
+    patched = (await api.mutate(sent)).patched
+    assert (await api.mutate(patched)).patch == []
     found: list[Tree] = patched["spec"]["tolerations"]
     assert found[0]["key"] != RESERVED, "what the API server wrote stays in its place"
     return [each for each in found if each.get("key") in (RESERVED, None, "mine")]
@@ -67,7 +67,7 @@ async def test_beside_those_of_the_tiers_placement() -> None:
 async def test_a_pod_without_tolerations() -> None:
     placement = {"gpu-batch": {"tolerations": [{"key": "mine", "operator": "Exists"}]}}
     pod = a_pod().asking().of_tier("gpu-batch").json()
-    answer = await World(policy=a_policy(**ON, placement=placement)).mutate(pod)
+    answer = await FakeApi(policy=a_policy(**ON, placement=placement)).mutate(pod)
     assert answer.patched["spec"]["tolerations"] == [borne("gpu-batch"), {"key": "mine", "operator": "Exists"}]
 
 
