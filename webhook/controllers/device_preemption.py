@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 from webhook.cluster.scheduling_view import SchedulingView
 from webhook.cluster.watched import Watched
@@ -46,11 +47,23 @@ log = logging.getLogger(__name__)
 ROUND = 0.5
 """Seconds between two rounds."""
 AGAIN, LATEST = 5.0, 60.0
-"""Seconds until a pod is judged again for which nobody is evicted, and at most: each time it is twice as long."""
+"""Seconds until a pod is judged again for which nobody is evicted, and at most: twice as long for the same reason."""
 MOST_JUDGED = 10
 """Pods or gangs that are judged in a round: each takes a part of a second in a large cluster."""
 MOST_PER_MINUTE = 30
 """Reservations that are begun in a minute."""
+
+
+class Judged(NamedTuple):
+    """When a gang was judged last, for how long it is not judged again, and why nobody was evicted."""
+
+    at: float = 0.0
+    pause: float = 0.0
+    reason: str = ""
+
+    @property
+    def until(self) -> float:
+        return self.at + self.pause
 
 
 @dataclass(eq=False)
@@ -68,8 +81,7 @@ class DevicePreemption:
     events: EventWriter
     exempt: frozenset[str]
     ended: Callable[[str, str], None]
-    _judged: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """When a gang was judged last, and for how long it is not judged again."""
+    _judged: dict[str, Judged] = field(default_factory=dict)
     _begun: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PER_MINUTE))
     _problem: str = ""
     _reserved: Counter[str] = field(default_factory=Counter)
@@ -150,11 +162,13 @@ class DevicePreemption:
             return
         without = [gang for gang in due if gang not in there]
         for gang in without[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
-            _, pause = self._judged.get(gang, (0.0, AGAIN / 2))
-            self._judged[gang] = time.monotonic(), min(2 * pause, LATEST)
             if gang in failed and not failed[gang].allows(now):
                 continue
             plan = await asyncio.to_thread(decide_preemption, gang, state, rules)
+            reason = plan.id if isinstance(plan, Phrase) else ""
+            before = self._judged.get(gang, Judged())
+            pause = min(2 * before.pause, LATEST) if before.reason == reason and not there else AGAIN
+            self._judged[gang] = Judged(time.monotonic(), pause, reason)
             if isinstance(plan, EvictionPlan) and may_reserve(len(plan.nodes), there):
                 await self._begin(plan, rules, nodes)
                 return
@@ -168,7 +182,7 @@ class DevicePreemption:
         waiting = [
             each
             for each in waiting
-            if sum(self._judged.get(each.gang, (0.0, 0.0))) < now and (each.waits_since or 0.0) < settled
+            if self._judged.get(each.gang, Judged()).until < now and (each.waits_since or 0.0) < settled
             if _may_preempt(each, policy)
         ]
         waiting.sort(key=lambda each: -each.priority)
