@@ -54,7 +54,7 @@ MOST_PER_MINUTE = 30
 """Reservations that are begun in a minute."""
 
 
-class Judged(NamedTuple):
+class LastJudged(NamedTuple):
     """When a gang was judged last, for how long it is not judged again, and why nobody was evicted."""
 
     at: float = 0.0
@@ -81,7 +81,7 @@ class DevicePreemption:
     events: EventWriter
     exempt: frozenset[str]
     ended: Callable[[str, str], None]
-    _judged: dict[str, Judged] = field(default_factory=dict)
+    _judged: dict[str, LastJudged] = field(default_factory=dict)
     _begun: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PER_MINUTE))
     _problem: str = ""
     _reserved: Counter[str] = field(default_factory=Counter)
@@ -163,12 +163,13 @@ class DevicePreemption:
         without = [gang for gang in due if gang not in there]
         for gang in without[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
             if gang in failed and not failed[gang].allows(now):
+                self._judged[gang] = LastJudged(time.monotonic(), LATEST)
                 continue
             plan = await asyncio.to_thread(decide_preemption, gang, state, rules)
             reason = plan.id if isinstance(plan, Phrase) else ""
-            before = self._judged.get(gang, Judged())
+            before = self._judged.get(gang, LastJudged())
             pause = min(2 * before.pause, LATEST) if before.reason == reason and not there else AGAIN
-            self._judged[gang] = Judged(time.monotonic(), pause, reason)
+            self._judged[gang] = LastJudged(time.monotonic(), pause, reason)
             if isinstance(plan, EvictionPlan) and may_reserve(len(plan.nodes), there):
                 await self._begin(plan, rules, nodes)
                 return
@@ -182,7 +183,7 @@ class DevicePreemption:
         waiting = [
             each
             for each in waiting
-            if self._judged.get(each.gang, Judged()).until < now and (each.waits_since or 0.0) < settled
+            if self._judged.get(each.gang, LastJudged()).until < now and (each.waits_since or 0.0) < settled
             if _may_preempt(each, policy)
         ]
         waiting.sort(key=lambda each: -each.priority)
