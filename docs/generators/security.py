@@ -20,6 +20,7 @@ EVERYTHING = {
     "policy": {
         "evictionCost": {"kueue": "Write", "volcano": "Write"},
         "kueue": {"workloadPriorityClasses": True},
+        "preemption": {"dra": "On"},
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
     },
 }

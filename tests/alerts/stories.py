@@ -24,6 +24,8 @@ WELL = {
     'gpu_tiers_policy_info{instance="two",mode="Enforce",digest="a1"}': "1x1600",
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x1600",
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="saved"}': "0+1x1600",
+    'gpu_tiers_reservations_total{tier="gpu-training",outcome="bound"}': "0+1x1600",
+    'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x1600",
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
     'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
     'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
@@ -128,6 +130,13 @@ STORIES = (
         {'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x58 1x1600"},
         "60m",
         "1 preempted pods of gpu-training did not save.",
+        {"tier": "gpu-training"},
+    ),
+    Story(
+        "GpuTiersPreemptionFailed",
+        {'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x58 1x1600"},
+        "60m",
+        "1 preemptions for pods of gpu-training failed.",
         {"tier": "gpu-training"},
     ),
     Story(

@@ -47,6 +47,14 @@ def test_it_may_list_and_patch_pods_and_nothing_else(render: Render) -> None:
     assert pod_spec(chart.one("Job"))["serviceAccountName"] == NAME
 
 
+def test_it_ends_reservations_of_nodes_where_there_may_be_some(render: Render) -> None:
+    chart = render(policy={"preemption": {"dra": "On"}})
+    rules = chart.one("ClusterRole", NAME)["rules"]
+    assert {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]} in rules
+    assert "--nodes" in container(chart.one("Job"))["args"]
+    assert "--nodes" not in container(render().one("Job"))["args"]
+
+
 def test_beside_an_installation_its_account_is_bound_as_the_webhooks(render: Render) -> None:
     """The hooks may be applied next to a running installation."""
     chart = render()

@@ -38,7 +38,7 @@ time.sleep(3600)
 """
 """A program that ends at SIGTERM and knows nothing of a hook."""
 
-LISTENS_IN_VAIN = "import pathlib\npathlib.Path('/run/gpu-tiers/listening').touch()\n" + DEAF
+LISTENS_FAILED = "import pathlib\npathlib.Path('/run/gpu-tiers/listening').touch()\n" + DEAF
 """One that announces itself and never answers."""
 
 
@@ -86,7 +86,7 @@ PODS = (
     Planned(training("drain"), drain, STEPS),
     Planned(training("out-of-time"), run_out_of_time, STEPS),
     Planned(hooked("deaf", "python3", "-c", DEAF), prints=STEPS),
-    Planned(hooked("in-vain", "python3", "-c", LISTENS_IN_VAIN, seconds=5), prints=STEPS),
+    Planned(hooked("failed", "python3", "-c", LISTENS_FAILED, seconds=5), prints=STEPS),
     Planned(hooked("in-a-shell", "sh", "-c", IN_A_SHELL), prints=STEPS),
     Planned(training("two", container("sh", "-c", TRAIN_TOO, gpus=1, name="second")), prints=("steps", "second/steps")),
     Planned(training("shell-less", container(gpus=1, name="shellless", image=PAUSE_IMAGE)), prints=STEPS),
@@ -127,7 +127,7 @@ def test_without_a_listener_nothing_is_waited_for(pods: Together) -> None:
 
 
 def test_a_save_that_is_never_confirmed_is_reported(pods: Together) -> None:
-    seen = pods["in-vain"]
+    seen = pods["failed"]
     wait_until(lambda: FAILED in seen.events(), SECONDS, "the event")
     assert 5 <= seen.seconds < GRACE
     assert seen.exit_codes == {143}, "SIGTERM came as ever"

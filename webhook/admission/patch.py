@@ -12,6 +12,7 @@ from webhook.admission.review import Operation
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import QUOTA_GATE, Container, Metadata, Pod, PodSpec
+from webhook.objects.view import listed
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import GANG, TIER_LABEL
@@ -20,6 +21,7 @@ from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
+from webhook.policy.preemption.tolerations import Tolerations, undue
 from webhook.policy.quota.demand import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]
@@ -62,8 +64,10 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
     yield from _marks(metadata, decision, marks, asked.facts.selects)
     if hook is not None:
         yield from _hook(pod, hook)
+    if decision.tolerations is not None:
+        yield from _reserved_nodes(pod, decision.tolerations)
     if decision.placement is not None:
-        yield from _placement(pod, decision.placement)
+        yield from _placement(pod, decision.placement, decision.tolerations)
     if decision.scheduling is not None and decision.scheduling.scheduler:
         yield add("/spec/schedulerName", decision.scheduling.scheduler)
 
@@ -167,8 +171,16 @@ def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]
     return [each for each in wanted if each["mountPath"].rstrip("/") not in mounted]
 
 
-def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
-    """Add the plan to the spec. The plan has no field that the pod sets itself."""
+def _reserved_nodes(pod: Pod, wanted: Tolerations) -> Iterator[Operation]:
+    """Write the tolerations of the taint of reserved nodes: those of its tier, whatever its author wrote."""
+    there = listed(pod.spec.tolerations)
+    for place in undue(pod, wanted):
+        yield {"op": "remove", "path": f"/spec/tolerations/{place}"}
+    yield from _items("/spec/tolerations", there, [each for each in wanted if each not in there])
+
+
+def _placement(pod: Pod, plan: PlacementPlan, borne: Tolerations | None) -> Iterator[Operation]:
+    """Add the plan to the spec. The plan has no field that the pod sets itself; `borne` was added before."""
     spec = pod.spec
     if plan.pod_affinity is not None and spec.affinity is PodSpec().affinity:
         yield add("/spec/affinity", {"podAffinity": plan.pod_affinity})
@@ -176,7 +188,7 @@ def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
         yield add("/spec/affinity/podAffinity", plan.pod_affinity)
     if plan.spread_constraints is not None:
         yield add("/spec/topologySpreadConstraints", plan.spread_constraints)
-    yield from _items("/spec/tolerations", spec.tolerations, plan.tolerations)
+    yield from _items("/spec/tolerations", spec.tolerations or borne, plan.tolerations)
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:
         yield add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)

@@ -10,6 +10,7 @@ import typer
 
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.output import fail
+from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Failed, NotFound
 from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
@@ -31,6 +32,9 @@ def open_gates(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: all.")] = None,
     yes: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--yes", help="Open the gates. Default: only count them.")
+    ] = False,
+    nodes: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--nodes", help="Also end all reservations of nodes (preemption.dra).")
     ] = False,
     wait_seconds: Annotated[
         float, typer.Option(min=0, help="Try again until none waits, or none was opened for so many seconds.")
@@ -55,12 +59,20 @@ def open_gates(
         typer.echo(f"{summary}. To start them, add --yes; this may overdraw quotas.")
         return
     opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
+    if nodes:
+        cleared = answered(lambda: _clear_nodes(target))
+        typer.echo(f"Reservations ended: {cleared}.")
     overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
         guard = _POLICY.search(problems[0])
         why = GUARDED.format(policy=guard[1], binding=guard[2]) if guard else problems[0].removesuffix(".")
         fail(f"{len(problems)} stay shut. {why}.")
+
+
+async def _clear_nodes(target: Target) -> int:
+    async with target.client() as client:
+        return await ReservedNodes(client, lambda _: None).clear_all()
 
 
 async def _count(target: Target, namespace: str | None) -> int:

@@ -1,7 +1,6 @@
 """Lists objects of a cluster once: those that gpu-tiers decides by, its nodes, and how they serve GPUs.
 
-Also PodDisruptionBudgets. Source of those:
-https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/
+Also PodDisruptionBudgets.
 """
 
 from collections import defaultdict
@@ -20,18 +19,11 @@ from webhook.objects.pods import Metadata, Named, Quantity
 from webhook.objects.quantities import quantity
 from webhook.objects.view import Tree, View, read
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
+from webhook.policy.preemption.disruption_budget import DisruptionBudget, disruption_budget
 from webhook.policy.quota.charges import flavor_on
-from webhook.policy.quota.tenant_quotas import (
-    API_VERSION,
-    PLURAL,
-    LabelSelector,
-    TenantQuota,
-    read_tenant_quota,
-    requirements_of,
-)
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply, Version
-from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import GROUP
@@ -191,42 +183,7 @@ def supply_of(plugins: dict[str, frozenset[str]], slices: tuple[ResourceSlice, .
     return GpuSupply(tuple(nodes), version)
 
 
-class DisruptionBudget(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget. `lines` are its selector's; None selects no pod. `allowed` is how many may go now."""
-
-    namespace: str
-    name: str
-    lines: tuple[Requirement, ...] | None
-    allowed: int
-
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether it selects a pod. An empty selector selects all of the namespace."""
-        return (
-            namespace == self.namespace and self.lines is not None and all(each.matches(labels) for each in self.lines)
-        )
-
-
-class _BudgetSpec(View, frozen=True):
-    selector: LabelSelector | None = None
-
-
-class _BudgetStatus(View, frozen=True):
-    disruptions_allowed: int = 0
-
-
-class _Budget(View, frozen=True):
-    metadata: Metadata = Metadata()
-    spec: _BudgetSpec = _BudgetSpec()
-    status: _BudgetStatus = _BudgetStatus()
-
-
 async def disruption_budgets(client: Client) -> tuple[DisruptionBudget, ...]:
     """List PodDisruptionBudgets. Raises ApiError."""
     pages = client.list_pages(path("policy/v1", "poddisruptionbudgets"))
-    budgets: list[DisruptionBudget] = []
-    async for raw in listed_objects(pages):
-        found = read(raw, _Budget)
-        about, selector = found.metadata, found.spec.selector
-        lines = None if selector is None else tuple(requirements_of(selector))
-        budgets.append(DisruptionBudget(about.namespace, about.name, lines, found.status.disruptions_allowed))
-    return tuple(budgets)
+    return tuple([disruption_budget(raw) async for raw in listed_objects(pages)])

@@ -27,6 +27,7 @@ from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.checkpoint.hook_kinds import tells
 from webhook.policy.checkpoint.work_lost import ContainerEnd
 from webhook.policy.classification.classify import classify
+from webhook.policy.preemption.pod_state import PREEMPTED
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.sentences.sentence import sentence
@@ -124,12 +125,12 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def preempted(self) -> bool:
-        """True if the scheduler has evicted it for another pod, and it ends now.
+        """True if the scheduler or we have evicted it for another pod, and it ends now.
 
-        The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons.
+        Both write this condition, then delete the pod (KEP-3329). An eviction, a drain have other reasons.
         """
-        conditions = ((each.type, each.status, each.reason) for each in self.status.conditions)
-        return self.metadata.deletion_timestamp is not None and _BY_SCHEDULER in conditions
+        targeted = (each for each in self.status.conditions if (each.type, each.status) == ("DisruptionTarget", "True"))
+        return self.metadata.deletion_timestamp is not None and any(each.reason in _BY_PRIORITY for each in targeted)
 
     @property
     def unscheduled(self) -> str:
@@ -155,7 +156,7 @@ class SeenPod(Pod, frozen=True):
         return self.ends_in is not None and self.ends_in <= LATE * grace
 
 
-_BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")
+_BY_PRIORITY = ("PreemptionByScheduler", PREEMPTED)
 
 
 def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:

@@ -194,6 +194,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         templates=file.templates,
         kueue=kueue,
         eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},
+        device_preemption=file.preemption.dra,
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.config.sections import (
     OFF_IS_A_WORD,
+    ON_IS_A_WORD,
     KindSection,
     OwnKindSection,
     PlacementSection,
@@ -30,7 +31,7 @@ from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import completed, missing, reader, unwanted
 from webhook.policy.values.tenants import Operator
-from webhook.policy.values.tier_policy import Hook, HookKind, Telling
+from webhook.policy.values.tier_policy import DevicePreemption, Hook, HookKind, Telling
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 
@@ -273,6 +274,17 @@ class EvictionCostSection(Section):
     volcano: Annotated[Telling, OFF_IS_A_WORD] = "Off"
 
 
+class PreemptionSection(Section):
+    """Preemption where kube-scheduler has none.
+
+    `dra: On` lets the leader [reserve nodes and evict pods](preemption-dra.md) for pods that wait for GPUs of DRA.
+    `Remove` ends all reservations and makes none: so for some minutes before `Off`, with which the right to end them
+    goes too.
+    """
+
+    dra: Annotated[DevicePreemption, OFF_IS_A_WORD, ON_IS_A_WORD] = "Off"
+
+
 class PolicyFile(Section):
     """The whole file, the preset merged in."""
 
@@ -304,3 +316,4 @@ class PolicyFile(Section):
     templates: Annotated[Literal["Off", "ValidateOnly", "Mutate"], OFF_IS_A_WORD] = "ValidateOnly"
     kueue: KueueSection = KueueSection()
     eviction_cost: EvictionCostSection = EvictionCostSection()
+    preemption: PreemptionSection = PreemptionSection()

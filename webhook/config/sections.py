@@ -36,7 +36,8 @@ class Section(BaseModel):
 
 
 OFF_IS_A_WORD = BeforeValidator(lambda value: "Off" if value is False else value)
-"""YAML takes a bare Off for false."""
+ON_IS_A_WORD = BeforeValidator(lambda value: "On" if value is True else value)
+"""YAML takes a bare Off for false, and On for true."""
 
 
 def matching(pattern: str, words: str) -> AfterValidator:

@@ -22,6 +22,7 @@ from webhook.kube.errors import ApiError, NotFound
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.objects.quantities import written
+from webhook.objects.times import unix_seconds
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.listen import VOLUME
@@ -197,7 +198,7 @@ class EvictedPods:
 
     def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
         """Return the work lost since the save in a termination message, or a reported save, or the pod's start."""
-        policy, evicted_at = self.policy(), _at(event.time)
+        policy, evicted_at = self.policy(), unix_seconds(event.time)
         if not has_work_to_lose(seen, policy):
             return None
         saved = saved_last(end.containers.values(), outcome, evicted_at) or self.last_save(event.victim.uid)
@@ -238,7 +239,7 @@ class EvictedPods:
             victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        holding, evicted_at, lost = self.last_used(who.uid), _at(event.time), None
+        holding, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
         if holding is not None and evicted_at is not None:
             lost = work_since(holding.charge.gpus, evicted_at, self.last_save(who.uid), None)
         return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
@@ -302,15 +303,6 @@ def _concerns_us(victim: PodShown) -> bool:
 
 
 def seconds_since(time: str) -> float | None:
-    """Return the seconds since a time, at least 0 because clocks differ; None if it is not a time."""
-    began = _at(time)
+    """Return the seconds since a time, at least 0 because clocks differ; None if it is no time."""
+    began = unix_seconds(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
-
-
-def _at(time: str) -> float | None:
-    """In seconds since 1970; None where that is not a time."""
-    try:
-        found = datetime.fromisoformat(time)
-    except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo else None

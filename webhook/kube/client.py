@@ -286,7 +286,14 @@ class Client:
         request = ApiRequest("PATCH", path, {"fieldManager": manager}, body, content_type)
         return tree_of(await self._api.send(request, seconds), path)
 
-    async def delete(self, path: str, *, version: str, seconds: float = LOOKUP_SECONDS) -> None:
-        """Delete an object at a resourceVersion. Conflict where it is at another one."""
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}}
+    async def delete(
+        self, path: str, *, version: str, uid: str = "", grace: int | None = None, seconds: float = LOOKUP_SECONDS
+    ) -> None:
+        """Delete an object at a resourceVersion. Conflict where it is at another one, or has another `uid`.
+
+        `grace` is in seconds; None: the object's own.
+        """
+        preconditions = {"resourceVersion": version} | ({"uid": uid} if uid else {})
+        in_time = {} if grace is None else {"gracePeriodSeconds": grace}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **in_time}
         await self._api.send(ApiRequest("DELETE", path, body=options), seconds)

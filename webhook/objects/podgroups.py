@@ -93,7 +93,10 @@ class PodGroupTemplateReference(View, frozen=True):
 
 
 class PodGroupSpec(View, frozen=True):
-    """The priority and the disruption of a PodGroup, the CompositePodGroup above it, and the claims that pods share."""
+    """The priority and the disruption of a PodGroup, the CompositePodGroup above it, and the claims that pods share.
+
+    `scheduling_constraints` say which topology its pods must share.
+    """
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -103,6 +106,7 @@ class PodGroupSpec(View, frozen=True):
     workload_ref: TemplateReference | None = None
     pod_group_template_ref: PodGroupTemplateReference | None = None
     parent_composite_pod_group_name: str = ""
+    scheduling_constraints: Any = None
     resource_claims: tuple[PodClaim, ...] = ()
 
 

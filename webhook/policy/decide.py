@@ -30,6 +30,7 @@ from webhook.policy.placement import (
     plan_scheduling,
     with_node_selector,
 )
+from webhook.policy.preemption.tolerations import Tolerations, due_tolerations
 from webhook.policy.quota.charges import (
     Charge,
     Fit,
@@ -59,6 +60,7 @@ class Decision(msgspec.Struct, frozen=True):
     class outside the tiers. `hook` and `charge` are None for a PodGroup, which holds and runs nothing. `queue_class` is
     the value of Kueue's label, None if the pod needs none. `placement` and `scheduling` are None if the policy has none
     for its tier.
+    `tolerations` are all that a pod may have of the taint of reserved nodes, None where nodes are not reserved.
     """
 
     tier_request: TierRequest
@@ -70,6 +72,7 @@ class Decision(msgspec.Struct, frozen=True):
     queue_class: str | None = None
     placement: PlacementPlan | None = None
     scheduling: SchedulingPlan | None = None
+    tolerations: Tolerations | None = None
 
     @property
     def saves(self) -> bool:
@@ -214,7 +217,17 @@ def decision_with(
     # The policy has something for the tier, or a scheduler with queues places the pod.
     placed = assignment.tier and (tier in policy.scheduling or pod.spec.scheduler_name in policy.systems)
     scheduling = plan_scheduling(pod, asked.facts, policy, assignment.tier) if assignment.tier and placed else None
-    return Decision(asked, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)
+    return Decision(
+        asked,
+        assignment,
+        live,
+        hook,
+        charge,
+        needed,
+        placement=placement,
+        scheduling=scheduling,
+        tolerations=due_tolerations(assignment.tier, policy),
+    )
 
 
 def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:

@@ -9,6 +9,7 @@ pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,7 +107,7 @@ class DeviceTaintRule(View, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """A device of one node, with the taints of its slice and of rules.
 
-    `whole`: no other allocation uses a part of it. It is not a partition, and no two claims may share it.
+    `whole`: no other allocation uses a part of it. It is no partition, and not `shareable`: no two claims may share it.
     """
 
     key: DeviceKey
@@ -114,12 +115,14 @@ class Device(msgspec.Struct, frozen=True):
     attributes: Mapping[str, object]
     taints: tuple[Taint, ...] = ()
     whole: bool = True
+    shareable: bool = False
 
 
 class WantedDevices(msgspec.Struct, frozen=True):
     """The devices that a request wants: so many of a class that pass all selectors, including those of the class.
 
-    `plain`: any such devices fit together. The request has no constraints, no capacity and no allocationMode All.
+    `plain`: any such devices fit together. The request has no constraints, no capacity, no adminAccess and no
+    allocationMode All.
     """
 
     device_class: str
@@ -186,13 +189,20 @@ class DeviceClaim(View, frozen=True):
 
     def wanted(self) -> Iterator[tuple[str, WantedDevices]]:
         """Yield the devices that each request and alternative wants, by the name that results use."""
+        return (each for request in self.requests() for each in request)
+
+    def requests(self) -> Iterator[list[tuple[str, WantedDevices]]]:
+        """Yield each request with its alternatives in order, by the name that results give them."""
         bound = bool(self.spec.devices.constraints)
         for request in self.spec.devices.requests:
+            alternatives: list[tuple[str, WantedDevices]] = []
             for each in request.first_available or (request.exactly or request,):
                 name = f"{request.name}/{each.name}" if request.first_available else request.name
                 selectors = tuple(selector.cel.expression for selector in each.selectors)
-                plain = each.allocation_mode == "ExactCount" and not (bound or each.capacity)
-                yield name, WantedDevices(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
+                plain = each.allocation_mode == "ExactCount" and not (bound or each.capacity or each.admin_access)
+                wanted = WantedDevices(each.device_class_name, each.count or 1, selectors, each.tolerations, plain)
+                alternatives.append((name, wanted))
+            yield alternatives
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -206,9 +216,9 @@ class Inventory(msgspec.Struct, frozen=True):
         """Tell whether a device fits a request, regardless of its holder and its taints; None if unknown."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
-        # A selector that isn't a list of plain comparisons is unknown.
-        terms = [list(terms_of(selector)) for selector in (*of_class, *wanted.selectors)]
-        answers = [_holds(term, device) for each in terms for term in each] + [None for each in terms if not each]
+        answers = [
+            _holds(each, device) for selector in (*of_class, *wanted.selectors) for each in _comparisons(selector)
+        ]
         if False in answers:
             return False
         if None not in answers:
@@ -246,8 +256,9 @@ def inventory(
             offered = {**found.attributes, **found.basic.attributes}
             attributes = {name if "/" in name else f"{driver}/{name}": value.plain for name, value in offered.items()}
             taints = (*found.taints, *(rule.spec.taint for rule in rules if rule.selects(key)))
-            undivided = not (found.consumes_counters or found.allow_multiple_allocations)
-            devices[key] = Device(key, spec.node_name, attributes, taints, undivided)
+            shareable = found.allow_multiple_allocations
+            whole = not (found.consumes_counters or shareable)
+            devices[key] = Device(key, spec.node_name, attributes, taints, whole, shareable)
     holders: dict[DeviceKey, tuple[DeviceClaim, WantedDevices | None]] = {}
     for claim in claims:
         wanted = dict(claim.wanted())
@@ -264,14 +275,29 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def _holds(term: str, device: Device) -> bool | None:
-    if found := _DRIVER.fullmatch(term):
-        return _value(found[1]) == device.key.driver
-    if found := _ATTRIBUTE.fullmatch(term):
-        there = device.attributes.get(f"{found[1] or found[2]}/{found[3]}")
-        wanted = _value(found[4])
-        return type(there) is type(wanted) and there == wanted
-    return None
+@lru_cache(maxsize=256)
+def _comparisons(selector: str) -> tuple[tuple[str, object] | None, ...]:
+    """Return the attribute and the literal of each term of a selector, "" for the driver; None for any other term.
+
+    A selector that isn't a list of plain comparisons tells nothing: it is one such term.
+    """
+    found: list[tuple[str, object] | None] = []
+    for term in terms_of(selector):
+        if driver := _DRIVER.fullmatch(term):
+            found.append(("", _value(driver[1])))
+        elif named := _ATTRIBUTE.fullmatch(term):
+            found.append((f"{named[1] or named[2]}/{named[3]}", _value(named[4])))
+        else:
+            found.append(None)
+    return tuple(found) or (None,)
+
+
+def _holds(comparison: tuple[str, object] | None, device: Device) -> bool | None:
+    if comparison is None:
+        return None
+    attribute, wanted = comparison
+    there = device.attributes.get(attribute) if attribute else device.key.driver
+    return type(there) is type(wanted) and there == wanted
 
 
 def _value(literal: str) -> str | int | bool:
@@ -285,10 +311,11 @@ def without_eviction(
 ) -> tuple[str, ...]:
     """Return the resources and DeviceClasses of GPUs that a pod asks for and for which nobody is evicted on any node.
 
-    One is enough to keep the scheduler from making room for the pod, because it needs all of them.
+    One is enough to keep the scheduler from making room for the pod, because it needs all of them. With
+    preemption.dra gpu-tiers does.
     """
     weights = policy.weights
-    if scope.devices:
+    if scope.devices or policy.device_preemption == "On":
         return ()
     claimed = (each.device_class for each in devices if weights.of_devices(each.device_class, each.profile) > 0)
     named = (name for name, amount in asked_of(pod, policy).items() if amount and not scope.has(name, weights))

@@ -282,10 +282,15 @@ EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the t
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
-    """The existing devices and the claims on them, with the known pods, by their uid."""
+    """The existing devices and the claims on them, with the known pods, by their uid.
+
+    `evictions` says who is evicted for devices, and `lower` whether a pod of a lower tier may be.
+    """
 
     there: Inventory
     pods: Mapping[str, GpuHolder] = msgspec.field(default_factory=dict)
+    evictions: tuple[str, ...] = (EVICTS_NOBODY,)
+    lower: str = "lower, but nobody is evicted for devices of DRA"
 
 
 def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
@@ -301,7 +306,7 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
         why = f"No node that takes it has devices for DeviceClass {wanted.device_class} in a ResourceSlice."
         if answers:
             why = f"No device on the nodes that take it {passes} of its request."
-        by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", EVICTS_NOBODY)
+        by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", *use.evictions)
         return Room(asks, by_scheduler if unknown else (why,))
 
     # 2. The unused ones among them whose taints the request tolerates.
@@ -327,7 +332,7 @@ def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[Nod
         )
         needs = f"{_devices(wanted.count)} of {wanted.device_class}"
         sentences.append(f"It needs {needs} on one node, and {nodes_have} {sum(free.values())} free.")
-    sentences += [EVICTS_NOBODY, *_not_to_be_had(wanted, fitting, use)]
+    sentences += [*use.evictions, *_not_to_be_had(wanted, fitting, use)]
     return Room(asks, tuple(sentences), free, _grouped(_device_holders(waiting, fitting, use)))
 
 
@@ -365,11 +370,12 @@ def _device_holders(
         for user in claim.status.reserved_for if claim else ():
             holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
             of_group = user.resource != "pods"
-            why = f"PodGroup {name}: free when the group is deleted" if of_group else _why_taken(waiting, claim, holder)
+            lower = f"PodGroup {name}: free when the group is deleted"
+            why = lower if of_group else _why_taken(waiting, claim, holder, use.lower)
             yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
 
 
-def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None) -> str:
+def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None, lower: str) -> str:
     if holder is not None and holder.ends_in is not None:
         return "is ending: its devices come free when it has ended"
     if claim is not None and claim.is_named:
@@ -382,4 +388,4 @@ def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | 
         return "higher priority"
     if holder.priority == waiting.priority:
         return "the same priority"
-    return "lower, but nobody is evicted for devices of DRA"
+    return lower

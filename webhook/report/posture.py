@@ -121,7 +121,7 @@ def posture_of(
 
 def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]:
     """Return the nodes on which no tier evicts anybody for its GPUs, by DeviceClass."""
-    if evicts_for_devices(supply.version):
+    if evicts_for_devices(supply.version) or policy.device_preemption == "On":
         return ()
     served = supply.served(policy.classes, policy.weights)
     return tuple(DraPosture(each.name, each.resource, each.by_devices, each.by_plugin) for each in served)

@@ -28,7 +28,7 @@ REFUSALS: Mapping[str, str] = {
 }
 WARNINGS, OF_SETTING_UP, WITHOUT_ID = (_WARNINGS[each] for each in ("workloads", "settingUp", "withoutId"))
 REASONS = _PARTS["reasons"]
-PARTS: Mapping[str, str] = {**REASONS, **_PARTS["others"]}
+PARTS: Mapping[str, str] = {**REASONS, **_PARTS["others"], **_PARTS["preemption"]}
 FIXES: Mapping[str, str] = data_file(__name__, "fixes.yaml")["fixes"]
 
 

@@ -9,6 +9,7 @@ import msgspec
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.device_preemption import DevicePreemption
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
@@ -19,6 +20,7 @@ from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecord
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.checkpoint.work_lost import LastSave
+from webhook.policy.preemption.reservation import ReservationEnd
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime
@@ -114,8 +116,30 @@ def background_work(
             lambda outcome: metrics.count(metric_table.EVICTION_COST_WRITES, scheduler.name, outcome),
         )
 
+    preempting = DevicePreemption(
+        client,
+        cluster.known,
+        active.current,
+        charged.knows_pods,
+        at_risk.pods,
+        events,
+        frozenset(settings.exempt_namespaces or ()),
+        lambda tier, how: metrics.count(metric_table.RESERVATIONS, tier, how),
+    )
+    metrics.sample(metric_table.RESERVED_NODES, preempting.samples)
+    if active.current().device_preemption == "On":
+        for tier in active.current().tiers:
+            metrics.start(metric_table.RESERVATIONS, tier.name, ReservationEnd.FAILED)
     writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
-    parts = [stuck.run, notices.run, watch.run, gpu_seconds.run, charged.queued.run, charged.pending.run]
+    parts = [
+        preempting.run,
+        stuck.run,
+        notices.run,
+        watch.run,
+        gpu_seconds.run,
+        charged.queued.run,
+        charged.pending.run,
+    ]
     return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
 
 

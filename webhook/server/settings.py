@@ -129,6 +129,12 @@ class Settings(msgspec.Struct, frozen=True):
         str,
         typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active has the active policy."),
     ] = "gpu-tiers"
+    exempt_namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exempt-namespace", help="Namespace whose pods are never evicted for devices of DRA (repeatable)."
+        ),
+    ] = None
     dns_names: Annotated[
         list[str] | None,
         typer.Option("--dns-name", help="With self-managed: another name or address of the certificate (repeatable)."),

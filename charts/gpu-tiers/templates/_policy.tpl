@@ -137,6 +137,44 @@ ValidateOnly
 {{- toJson $told -}}
 {{- end -}}
 
+{{/* "true" where the leader evicts pods for those that wait for devices of DRA, or ends what is left of that. YAML takes a bare On for true. */}}
+{{- define "gpu-tiers.preemptsDevices" -}}
+{{- $preemption := get (include "gpu-tiers.effectivePolicy" . | fromJson) "preemption" | default dict -}}
+{{- has (toString $preemption.dra) (list "On" "true" "Remove") -}}
+{{- end -}}
+
+{{/* The classes of all tiers but the highest: those whose pods may be evicted. JSON. */}}
+{{- define "gpu-tiers.evictableClasses" -}}
+{{- $highest := 0 -}}
+{{- $names := list -}}
+{{- range include "gpu-tiers.classes" . | fromJsonArray -}}
+{{- $highest = max $highest (int64 .value) -}}
+{{- end -}}
+{{- range include "gpu-tiers.classes" . | fromJsonArray -}}
+{{- if lt (int64 .value) $highest -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* The tiers for which nodes are reserved that pods of each class may run on: those of its value or a lower one that evict. JSON. */}}
+{{- define "gpu-tiers.reservedFor" -}}
+{{- $tiers := include "gpu-tiers.tiers" . | fromJsonArray -}}
+{{- $found := dict -}}
+{{- range include "gpu-tiers.classes" . | fromJsonArray -}}
+{{- $value := int64 .value -}}
+{{- $below := list -}}
+{{- range $tiers -}}
+{{- if and (le (int64 .value) $value) (ne "Never" (default "" .preemptionPolicy)) -}}
+{{- $below = append $below .name -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $found .name $below -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
 {{/* What the policy says of Kueue; empty where it is to be told nothing. JSON. */}}
 {{- define "gpu-tiers.kueue" -}}
 {{- $kueue := get (include "gpu-tiers.effectivePolicy" . | fromJson) "kueue" | default dict -}}

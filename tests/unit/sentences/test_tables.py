@@ -21,6 +21,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "AdmissionWarning": OF_WARNINGS,
     "Phrase": PARTS,
     "Aside": PARTS,
+    "NobodyEvicted": PARTS,
 }
 BEFORE_THE_ID = {"Refusal": 1, "Refused": 1}
 """The reason stands before the id."""
@@ -41,7 +42,7 @@ def made() -> Iterator[tuple[str, str, str, set[str]]]:
             place, sort = BEFORE_THE_ID.get(node.func.id, 0), node.func.id
             ids = [each.value for each in ast.walk(node.args[place]) if isinstance(each, ast.Constant)]
             fields = {each.arg for each in node.keywords if each.arg and each.arg != "field"}
-            if sort in ("Phrase", "Aside", "AdmissionWarning"):
+            if sort in ("Phrase", "Aside", "AdmissionWarning", "NobodyEvicted"):
                 fields = {each.arg for each in node.keywords if each.arg}
             for each in ids:
                 if isinstance(each, str) and "=" not in each and " " not in each:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cli.manifests.documents import Document
+from webhook.cli.why_pending.device_evictions import device_evictions
 from webhook.cluster.listed import (
     GpuNode,
     all_nodes,
@@ -151,7 +152,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
             return [_node_for(pod, each) for each in nodes or () if name not in each.offers]
 
         asks = {name: waiting.asks[name] for name in by_class}
-        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid)
+        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid, now)
     return merged(rooms) if rooms else None
 
 
@@ -228,6 +229,7 @@ async def rooms_by_devices(
     by_class: Mapping[str, Decimal],
     nodes_of: NodesOf,
     pods: Mapping[str, GpuHolder],
+    now: datetime,
 ) -> list[Room]:
     """Return the room for each DRA request of a pod; `by_class` are its resources that DeviceClasses serve.
 
@@ -243,7 +245,10 @@ async def rooms_by_devices(
         names = [*by_class, *(each.source for each in pod.spec.resource_claims)]
         return [Room(" and ".join(names), (EVICTS_NOBODY,), None)]
     rules = await reader.part("device_taints", device_taint_rules(reader.client), (), "which devices are tainted")
-    use = DeviceUse(inventory(slices, rules, claims, classes), pods)
+    evictions = await device_evictions(asked, tree, now)
+    use = DeviceUse(inventory(slices, rules, claims, classes), pods, evictions)
+    if asked.policy.device_preemption == "On":
+        use = replace(use, lower="lower")
     weights = asked.policy.weights
     rooms = [
         replace(

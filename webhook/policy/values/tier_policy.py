@@ -71,6 +71,9 @@ USUAL_NAMES: Mapping[str, System] = {"volcano": "Volcano", "kai-scheduler": "KAI
 
 Strategy = Literal["Pack", "Spread"]
 
+DevicePreemption = Literal["Off", "Remove", "On"]
+"""Whether pods are evicted for those that wait for devices of DRA. `Remove` ends what is left of it."""
+
 Telling = Literal["Off", "Write", "Remove"]
 """Whether a scheduler gets the costs of evictions. `Remove` deletes them, while we may still write."""
 
@@ -208,6 +211,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     eviction_cost: Mapping[Literal["Kueue", "Volcano"], Telling] = msgspec.field(default_factory=dict)
+    device_preemption: DevicePreemption = "Off"
     kinds: KindTable = BUILT_IN
     classes: Mapping[str, DeviceClass] = msgspec.field(default_factory=dict)
     reports: ReportTarget | None = None

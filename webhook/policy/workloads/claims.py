@@ -83,12 +83,13 @@ class SubRequest(View, frozen=True):
     selectors: tuple[Selector, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     capacity: Any = None
+    admin_access: bool = False
 
 
 class DeviceRequest(SubRequest, frozen=True):
     """A request of a claim. v1 and v1beta2 have it under `exactly`, v1beta1 has it flat.
 
-    adminAccess is not read: the in-tree quota exempts no such request either (KEP-5018).
+    adminAccess does not lower what is counted: the in-tree quota exempts no such request either (KEP-5018).
     """
 
     exactly: SubRequest | None = None

@@ -8,12 +8,13 @@ from typing import Literal
 
 import msgspec
 
-from webhook.cluster.listed import DisruptionBudget, GpuNode
+from webhook.cluster.listed import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import first_of
+from webhook.policy.preemption.disruption_budget import DisruptionBudget
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace

@@ -1,0 +1,186 @@
+"""The next step of a reservation, by what stands on its nodes and by the cluster as it is."""
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tests.builders.dra_cluster import NOW, DraCluster
+from webhook.policy.preemption.node_state import RESERVATION, RESERVED
+from webhook.policy.preemption.preemptor import EvictionPlan
+from webhook.policy.preemption.reservation import (
+    MOST_NODES,
+    UNTIL_AGAIN,
+    End,
+    Evict,
+    Failures,
+    Keep,
+    Reservation,
+    ReservationEnd,
+    Step,
+    Wait,
+    may_reserve,
+    next_step,
+    reserve,
+    with_victims,
+)
+
+
+@pytest.fixture
+def cluster() -> DraCluster:
+    found = DraCluster()
+    found.node("a")
+    found.running("low", "a", terminationGracePeriodSeconds=20)
+    found.waiting("high")
+    return found
+
+
+def reserved(cluster: DraCluster, seconds_ago: float = 2.0, **changed: object) -> Reservation:
+    plan = cluster.decide("high")
+    assert isinstance(plan, EvictionPlan)
+    made = replace(reserve(plan, NOW - seconds_ago, 600), **changed)
+    for name in made.nodes:
+        taint = {"key": RESERVED, "value": made.tier, "effect": "NoSchedule"}
+        cluster.nodes[name]["spec"]["taints"] = [taint]
+        cluster.nodes[name]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(made).decode()}
+    return made
+
+
+def step(cluster: DraCluster, reservation: Reservation) -> Step:
+    return next_step(reservation, cluster.state(), lambda gang, nodes: cluster.decide(gang, [*nodes]))
+
+
+def test_it_lasts_until_the_last_victim_must_have_ended(cluster: DraCluster) -> None:
+    made = reserved(cluster, 0)
+    assert (made.nodes, made.tier, made.pods) == (("a",), "gpu-training", ("high",))
+    assert 20 < made.until - NOW < 20 + 120
+    cluster.pods["low"]["spec"]["terminationGracePeriodSeconds"] = 10**6
+    assert reserved(cluster, 0).until - NOW < 600 + 120, "whoever writes the grace of a pod closes no node for days"
+
+
+def test_it_is_written_and_read_again(cluster: DraCluster) -> None:
+    made = reserved(cluster, victims={"low": NOW})
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Reservation) == made
+
+
+def test_everything_is_judged_again_before_anybody_is_evicted(cluster: DraCluster) -> None:
+    made = reserved(cluster)
+    assert step(cluster, replace(made, since=NOW)) == Wait()
+    evict = step(cluster, made)
+    assert isinstance(evict, Evict)
+    assert [each.name for each in evict.victims] == ["low"]
+
+
+def test_a_device_came_free_meanwhile(cluster: DraCluster) -> None:
+    made = reserved(cluster)
+    cluster.node("b")
+    ended = step(cluster, made)
+    assert isinstance(ended, End)
+    assert ended.outcome is ReservationEnd.NOT_NEEDED
+
+
+def test_a_leader_ended_before_all_nodes_were_reserved(cluster: DraCluster) -> None:
+    cluster.node("b")
+    cluster.running("equal", "b", "gpu-training")
+    made = reserved(cluster)
+    assert step(cluster, replace(made, nodes=("a", "b"))) == End(ReservationEnd.INCOMPLETE)
+    cluster.nodes["a"]["spec"]["taints"] = []
+    assert step(cluster, made) == End(ReservationEnd.INCOMPLETE), "break-glass: somebody took the taint off"
+
+
+def test_a_victim_that_could_not_be_deleted_is_judged_again(cluster: DraCluster) -> None:
+    """It has changed between, or the leader ended between two victims."""
+    made = reserved(cluster, victims={"low": NOW + 80})
+    evict = step(cluster, made)
+    assert isinstance(evict, Evict)
+    assert [each.name for each in evict.victims] == ["low"]
+    cluster.node("b")
+    assert step(cluster, made) == Keep(replace(made, victims={})), "a device is free: nobody has to go any more"
+
+
+def test_its_pod_has_a_node(cluster: DraCluster) -> None:
+    made = reserved(cluster)
+    cluster.pods["high"]["spec"]["nodeName"] = "a"
+    assert step(cluster, made) == End(ReservationEnd.BOUND)
+
+
+@pytest.mark.parametrize("how", ["gone", "ending"])
+def test_its_pod_is_gone(cluster: DraCluster, how: str) -> None:
+    made = reserved(cluster)
+    if how == "gone":
+        del cluster.pods["high"]
+    else:
+        cluster.ending("high")
+    assert step(cluster, made) == End(ReservationEnd.GONE)
+
+
+def test_its_time_is_over(cluster: DraCluster) -> None:
+    assert step(cluster, reserved(cluster, until=NOW)) == End(ReservationEnd.EXPIRED)
+
+
+def test_the_victims_are_waited_for(cluster: DraCluster) -> None:
+    made = reserved(cluster, victims={"low": NOW + 30})
+    cluster.ending("low")
+    assert step(cluster, made) == Wait()
+    del cluster.pods["low"]
+    assert step(cluster, made) == Wait(), "its claim still holds the device: a driver that hangs"
+    del cluster.claims["team-alpha/low-gpu"]
+    assert step(cluster, made) == Keep(replace(made, freed_at=NOW))
+
+
+def test_a_victim_that_never_ends_is_no_failure_of_ours(cluster: DraCluster) -> None:
+    made = reserved(cluster, victims={"low": NOW - 1})
+    cluster.ending("low", -61)
+    assert step(cluster, made) == End(ReservationEnd.STUCK)
+
+
+def test_the_scheduler_has_its_time(cluster: DraCluster) -> None:
+    """From when the device is free: a pod that was refused is not asked again for 10 s."""
+    made = reserved(cluster, victims={"low": NOW}, freed_at=NOW - 12)
+    del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
+    assert step(cluster, made) == Wait()
+    ended = step(cluster, replace(made, freed_at=NOW - 40))
+    assert isinstance(ended, End)
+    assert ended.outcome is ReservationEnd.FAILED, "the device is free, and it does not fit for another reason"
+
+
+@pytest.mark.parametrize(
+    ("tier", "outcome"),
+    [("gpu-training", ReservationEnd.TAKEN), ("gpu-batch", ReservationEnd.FAILED)],
+)
+def test_another_pod_has_the_device(cluster: DraCluster, tier: str, outcome: ReservationEnd) -> None:
+    """One of its own tier may: nobody is preferred within a tier. One of a lower tier tolerates everything."""
+    cluster.node("b", gpus=2)
+    cluster.running("beside", "b", "gpu-training", gpus=2)
+    made = with_victims(reserved(cluster), [cluster.state().pods["low"]], cluster.state())
+    assert [each.device for each in made.devices] == ["gpu-0"]
+    made = replace(made, freed_at=NOW)
+    del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
+    assert step(cluster, made) == Wait()
+    cluster.used["a"] = 0
+    cluster.running("other", "a", tier)
+    assert step(cluster, made) == End(outcome), "at once: nothing is gained by waiting"
+
+
+def test_its_own_part_of_the_devices_is_no_reason_to_end(cluster: DraCluster) -> None:
+    """One pod of a gang has its node."""
+    made = with_victims(reserved(cluster), [cluster.state().pods["low"]], cluster.state())
+    made = replace(made, freed_at=NOW, pods=("high", "other"))
+    del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
+    cluster.used["a"] = 0
+    cluster.running("other", "a", "gpu-training")
+    assert step(cluster, made) == Wait()
+
+
+def test_nodes_are_bounded(cluster: DraCluster) -> None:
+    made = reserved(cluster)
+    there = {"x": replace(made, nodes=("n",) * (MOST_NODES - 1))}
+    assert may_reserve(1, there)
+    assert not may_reserve(2, there)
+    assert may_reserve(MOST_NODES + 5, {}), "a large gang is reserved for alone"
+
+
+def test_after_two_evictions_in_vain_it_stops() -> None:
+    once = Failures(1, NOW)
+    assert not once.allows(NOW + 1)
+    assert once.allows(NOW + UNTIL_AGAIN)
+    assert not Failures(2, NOW).allows(NOW + 10**6)

@@ -1,0 +1,173 @@
+"""Reads the preemptor: a pod or a gang that waits for devices of DRA, and what it needs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import msgspec
+
+from webhook.objects.node_fit import Taint, Toleration
+from webhook.objects.pods import PodSpec
+from webhook.objects.refusal import Phrase
+from webhook.objects.view import View, at, view
+from webhook.policy.devices import WantedDevices
+from webhook.policy.placement import UNNAMED
+from webhook.policy.preemption.cluster_state import ClusterState, Rules
+from webhook.policy.preemption.node_state import RESERVED
+from webhook.policy.preemption.pod_state import Amounts, PodState
+from webhook.policy.values.tiers import Tier
+
+SETTLED = 5.0
+"""Seconds for which a pod waits before anybody is evicted for it: the scheduler may place it, or evict by itself."""
+MOST_ALTERNATIVES = 16
+MOST_REQUESTS = 6
+"""Different requests for devices of a gang. What is judged doubles with each."""
+
+Choice = tuple[WantedDevices, ...]
+"""One alternative for each request of a pod."""
+
+
+class Need(msgspec.Struct, frozen=True):
+    """The needs of a pod without a node. Its `choices` of devices are in the order of its preference.
+
+    `amounts` are the resources that the node itself has; `by_class` are those that DRA gives, unless a device plugin
+    of the node has them.
+    """
+
+    pod: PodState
+    spec: PodSpec
+    choices: tuple[Choice, ...]
+    amounts: Amounts
+    by_class: Amounts
+
+
+class Preemptor(msgspec.Struct, frozen=True):
+    """A pod or a gang that waits, with the tier and the priority of the lowest of its pods."""
+
+    gang: str
+    needs: tuple[Need, ...]
+    tier: Tier
+    priority: int
+
+    @property
+    def shown(self) -> str:
+        """The name of its first pod."""
+        return self.needs[0].pod.shown
+
+
+class EvictionPlan(msgspec.Struct, frozen=True):
+    """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first."""
+
+    preemptor: Preemptor
+    nodes: tuple[str, ...]
+    victims: tuple[PodState, ...]
+
+
+class NobodyEvicted(Exception):  # noqa: N818 - an answer, not a malfunction
+    """Nobody is evicted for a preemptor, and why."""
+
+    def __init__(self, phrase: str, /, **fields: object) -> None:
+        self.why = Phrase(phrase, **fields)
+        super().__init__(self.why)
+
+
+class _Tolerations(View, frozen=True):
+    tolerations: tuple[Toleration, ...] = ()
+
+
+def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
+    """Return the waiting pods of a gang as a preemptor. Raises NobodyEvicted."""
+    # 1. All of them wait for the scheduler alone.
+    everyone = state.gangs.get(gang, [])
+    waiting = sorted((each for each in everyone if not each.node and each.ends_at is None), key=lambda pod: pod.shown)
+    if not waiting:
+        raise NobodyEvicted("preemptor-gone")
+    tiers = [_require_waiting(pod, state, rules) for pod in waiting]
+    group = state.groups.get(waiting[0].pod_group)
+    if group is not None:
+        least, there = at(group.spec.scheduling_policy.gang, "minCount"), sum(each.ends_at is None for each in everyone)
+        if isinstance(least, int) and there < least:
+            raise NobodyEvicted("preemptor-incomplete", group=group.metadata.name, there=there, least=least)
+        if group.spec.scheduling_constraints:
+            raise _not_judged(waiting[0], Phrase("unjudged-topology"))
+    repelling = next((each for each in state.pods.values() for pod in waiting if _repels(each, pod)), None)
+    if repelling is not None:
+        raise _not_judged(waiting[0], Phrase("unjudged-repelled", pod=repelling.shown))
+
+    # 2. What they need can be told.
+    needs = [_need(pod, state, rules) for pod in waiting]
+    shared = [name for name, count in Counter(name for each in needs for name in each.pod.claims).items() if count > 1]
+    if shared:
+        raise NobodyEvicted("preemptor-shares-claim", claim=shared[0])
+    kinds = {(wanted.device_class, wanted.selectors) for each in needs for choice in each.choices for wanted in choice}
+    if len(kinds) > MOST_REQUESTS:
+        raise _not_judged(waiting[0], Phrase("unjudged-requests", most=MOST_REQUESTS))
+    if not any(rules.policy.weights.of_devices(name) > 0 for name, _ in kinds):
+        raise NobodyEvicted("preemptor-without-devices", pod=waiting[0].shown)
+    needs.sort(key=lambda need: -sum(wanted.count for wanted in need.choices[0]))
+    lowest = min(tiers, key=lambda tier: tier.value)
+    return Preemptor(gang, tuple(needs), lowest, min(pod.priority for pod in waiting))
+
+
+def _require_waiting(pod: PodState, state: ClusterState, rules: Rules) -> Tier:
+    tier, spec = rules.policy.tiers.of_class(pod.class_name), pod.spec
+    if tier is None:
+        raise NobodyEvicted("preemptor-without-tier", pod=pod.shown)
+    if spec is None or spec.preemption_policy == "Never":
+        raise NobodyEvicted("preemptor-never", pod=pod.shown, tier=tier.name)
+    if spec.scheduler_name not in UNNAMED:
+        raise NobodyEvicted("preemptor-of-other-scheduler", pod=pod.shown, scheduler=spec.scheduler_name)
+    if pod.namespace in rules.queued_elsewhere or pod.namespace in rules.exempt:
+        raise NobodyEvicted("preemptor-not-ours", pod=pod.shown)
+    if pod.waits_since is None or state.now - pod.waits_since < SETTLED:
+        raise NobodyEvicted("preemptor-not-settled", pod=pod.shown)
+    if pod.nominated:
+        raise NobodyEvicted("preemptor-nominated", pod=pod.shown, node=pod.nominated)
+    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
+    if not any(each.tolerates(Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) for each in borne):
+        raise NobodyEvicted("preemptor-too-old", pod=pod.shown)
+    if pod.unjudged:
+        raise _not_judged(pod, pod.unjudged)
+    return tier
+
+
+def _not_judged(pod: PodState, what: Phrase) -> NobodyEvicted:
+    return NobodyEvicted("preemption-not-judged", pod=pod.shown, what=what)
+
+
+def _repels(other: PodState, pod: PodState) -> bool:
+    """Tell whether a pod's required anti-affinity may select another one. Its topology is not looked at."""
+    return any(
+        term.selects(pod.labels)
+        and (term.namespace_selector is not None or pod.namespace in (term.namespaces or (other.namespace,)))
+        for term in other.repels
+    )
+
+
+def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
+    weights, classes = rules.policy.weights, rules.policy.classes
+    # 1. The resources that a DeviceClass serves.
+    by_class = {name: amount for name, amount in pod.requests.items() if weights.has_class(name) and amount}
+    requests: list[Sequence[WantedDevices]] = [
+        [WantedDevices(weights.class_of(name), int(amount))] for name, amount in by_class.items()
+    ]
+
+    # 2. The requests of its claims.
+    for name in pod.claims:
+        claim = state.claims.get(name)
+        if claim is None:
+            raise NobodyEvicted("preemptor-claim-missing", pod=pod.shown)
+        if claim.is_allocated:
+            raise NobodyEvicted("preemptor-claim-allocated", pod=pod.shown, claim=name)
+        requests += [[wanted for _, wanted in request] for request in claim.requests()]
+    for wanted in (each for request in requests for each in request):
+        if wanted.device_class not in classes:
+            raise NobodyEvicted("preemptor-class-missing", pod=pod.shown, device_class=wanted.device_class)
+        if not wanted.plain:
+            raise _not_judged(pod, Phrase("unjudged-request", device_class=wanted.device_class))
+    amounts = {name: amount for name, amount in pod.requests.items() if name not in by_class}
+    choices = tuple(product(*requests)) if prod(map(len, requests)) <= MOST_ALTERNATIVES else ()
+    if not choices or pod.spec is None:
+        raise _not_judged(pod, Phrase("unjudged-alternatives", most=MOST_ALTERNATIVES))
+    return Need(pod, pod.spec, choices, amounts, by_class)

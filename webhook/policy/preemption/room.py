@@ -1,0 +1,177 @@
+"""The room on one node: whether pods fit there once others are gone, and which of these have to go.
+
+A set of requests can be met if each part of it finds enough devices that would do for that part (Hall's theorem).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Self
+
+import msgspec
+
+from webhook.policy.devices import DeviceClaim, WantedDevices
+from webhook.policy.preemption.cluster_state import ClusterState
+from webhook.policy.preemption.node_state import NodeState
+from webhook.policy.preemption.pod_state import PodState, Port
+from webhook.policy.quota.demand import NOTHING
+
+Wishes = Sequence[WantedDevices]
+"""The different requests for devices, whatever their counts. A set of them is a number with a bit for each."""
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """The needs of pods on a node: devices by the number of their wish, resources, and ports."""
+
+    devices: Mapping[int, int]
+    amounts: Mapping[str, Decimal]
+    ports: frozenset[Port] = frozenset()
+    pods: int = 1
+
+    def __add__(self, other: Self) -> "Demand":
+        names = self.amounts.keys() | other.amounts.keys()
+        return Demand(
+            Counter(self.devices) + Counter(other.devices),
+            {name: self.amounts.get(name, NOTHING) + other.amounts.get(name, NOTHING) for name in names},
+            self.ports | other.ports,
+            self.pods + other.pods,
+        )
+
+    def collides(self, other: Self) -> bool:
+        """Tell whether both want the same port of the node."""
+        return _collide(self.ports, other.ports)
+
+
+NO_DEMAND = Demand({}, {}, pods=0)
+
+
+class Unit(msgspec.Struct, frozen=True, eq=False):
+    """Pods that are evicted together: one pod, or a whole PodGroup. `tier` is the value of the highest of their tiers.
+
+    `at_risk` is what they would lose, in GPU-seconds.
+    """
+
+    pods: tuple[PodState, ...]
+    tier: int
+    at_risk: float
+
+    @property
+    def uids(self) -> frozenset[str]:
+        return frozenset(each.uid for each in self.pods)
+
+    @property
+    def started_at(self) -> float:
+        return min(each.started_at for each in self.pods)
+
+
+class NodeCapacity:
+    """A node with its pods and its devices, and the pods that were chosen for it so far."""
+
+    def __init__(self, node: NodeState, state: ClusterState, wishes: Wishes) -> None:
+        self.node, self.demand = node, NO_DEMAND
+        self._pods = state.pods_on.get(node.name, [])
+        self._used = {name: _sum_of(self._pods, name) for name in node.allocatable}
+        self.has_unknown = False
+        free: Counter[int] = Counter()
+        used: dict[str, tuple[DeviceClaim, Counter[int]]] = {}
+        for key in state.devices_on.get(node.name, []):
+            does = [state.inventory.does(key, wish) for wish in wishes]
+            self.has_unknown |= None in does
+            bits = sum(
+                1 << number
+                for number, wish in enumerate(wishes)
+                if does[number] and state.inventory.untolerated(key, wish) is None
+            )
+            device, holder = state.inventory.devices[key], state.inventory.holders.get(key)
+            if not bits or device.shareable:
+                continue
+            if holder is not None:
+                used.setdefault(holder[0].key, (holder[0], Counter()))[1][bits] += 1
+            elif device.whole:  # whether a partition that nobody holds can be had, its counters alone tell
+                free[bits] += 1
+        self._free = free
+        # A claim without users is freed by nobody's end, and that of a PodGroup when the group is deleted.
+        self._claimed = [
+            (frozenset(user.uid for user in claim.status.reserved_for), devices)
+            for claim, devices in used.values()
+            if claim.status.reserved_for and all(user.resource == "pods" for user in claim.status.reserved_for)
+        ]
+
+    def fits(self, more: Demand, gone: Collection[str], without: Collection[str] | None = None) -> bool:
+        """Tell whether the pods chosen so far and `more` fit once the pods of these uids are `gone`.
+
+        `without`: those that hold no resources of the node then, if others than those that hold no devices.
+        """
+        demand = self.demand + more
+        if self.demand.collides(more) or not self._has_devices(demand.devices, gone):
+            return False
+        left = [each for each in self._pods if each.uid in (gone if without is None else without)]
+        stay = [each for each in self._pods if each.ports and each not in left] if demand.ports else ()
+        if any(_collide(demand.ports, each.ports) for each in stay):
+            return False
+        allocatable = self.node.allocatable
+        if len(self._pods) - len(left) + demand.pods > allocatable.get("pods", NOTHING):
+            return False
+        return all(
+            self._used.get(name, NOTHING) - _sum_of(left, name) + amount <= allocatable.get(name, NOTHING)
+            for name, amount in demand.amounts.items()
+            if amount
+        )
+
+    def has_any(self, demands: Iterable[Demand], gone: Collection[str], without: Collection[str] | None = None) -> bool:
+        """Tell whether one of several alternatives fits."""
+        return any(self.fits(each, gone, without) for each in demands)
+
+    def has_enough(self, more: Demand) -> bool:
+        """Tell whether the node has devices enough, whoever holds them."""
+        return _is_met(more.devices, sum((each for _, each in self._claimed), self._free.copy()))
+
+    def _has_devices(self, wanted: Mapping[int, int], gone: Collection[str]) -> bool:
+        there = self._free.copy()
+        for users, devices in self._claimed:
+            if all(uid in gone for uid in users):
+                there.update(devices)
+        return _is_met(wanted, there)
+
+    def victims(self, more: Demand, gone: frozenset[str], units: Iterable[Unit]) -> list[Unit] | None:
+        """Return the units to evict so that `more` fits, the first of `units` being the last to go; None: it can't.
+
+        None of them can stay.
+        """
+        chosen = [each for each in units if not each.uids <= gone]
+        if not self.fits(more, gone.union(*(each.uids for each in chosen))):
+            return None
+        for unit in list(chosen):
+            others = [each for each in chosen if each is not unit]
+            if self.fits(more, gone.union(*(each.uids for each in others))):
+                chosen = others
+        return chosen
+
+
+def _sum_of(pods: Iterable[PodState], name: str) -> Decimal:
+    return sum((each.requests.get(name, NOTHING) for each in pods), NOTHING)
+
+
+def _collide(one: Collection[Port], other: Collection[Port]) -> bool:
+    return any(
+        (protocol, number) == (theirs, taken) and ("0.0.0.0" in (address, at) or address == at)
+        for address, protocol, number in one
+        for at, theirs, taken in other
+    )
+
+
+def _is_met(wanted: Mapping[int, int], there: Mapping[int, int]) -> bool:
+    return all(
+        sum(count for bits, count in there.items() if bits & part) >= sum(wanted[each] for each in numbers)
+        for part, numbers in _parts(tuple(sorted(wanted)))
+    )
+
+
+@cache
+def _parts(numbers: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return all parts of a set of wishes but the empty one."""
+    found: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    for number in numbers:
+        found += [(bits | 1 << number, (*part, number)) for bits, part in found]
+    return found[1:]
