@@ -38,10 +38,13 @@ pictures: $(VENV)/dev.stamp  ## terminals and the page as the docs show them, fr
 build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be had is named, and its tests are skipped
 	@$(BIN)/python -m installation build || true
 
-test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=4 --dist=loadscope --durations=20
+build-release: $(VENV)/dev.stamp  ## that, and what make test-release needs beside it
+	@$(BIN)/python -m installation build --all || true
 
-test-release: build  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
+test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
+	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=8 --dist=loadscope --durations=20
+
+test-release: build-release  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
 	$(BIN)/python -m pytest -m release --ignore=tests/operators --numprocesses=2 --dist=loadscope --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 12 GB)

@@ -16,10 +16,11 @@ def run(asked: argparse.Namespace) -> None:
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
         case "build":
-            for minor in sorted(KUBERNETES, key=lambda each: each != asked.kubernetes):
-                prepare(minor, real=False)
+            prepare(asked.kubernetes, real=False)
             prepare(asked.kubernetes, real=True)
-            for binary in release_binaries().values():
+            for minor in KUBERNETES if asked.all else ():
+                prepare(minor, real=False)
+            for binary in release_binaries().values() if asked.all else ():
                 find(binary)
         case "up":
             prepare(asked.kubernetes, real=real)
@@ -37,7 +38,9 @@ def main() -> int:
     """Return the exit code: 1 for an expected error, whose text is printed."""
     parser = argparse.ArgumentParser(prog="python -m installation", description="gpu-tiers in a local cluster.")
     commands = parser.add_subparsers(dest="command", required=True)
-    arguments.add_version(commands.add_parser("build", help="have in the cache all that clusters are made of"))
+    build = commands.add_parser("build", help="have in the cache what clusters are made of")
+    arguments.add_version(build)
+    build.add_argument("--all", action="store_true", help="the other Kubernetes, Helm 4 and actionlint too")
     for command in arguments.add_up_and_down(commands):
         command.add_argument("--replicas", type=int, default=1, metavar="COUNT", help="of gpu-tiers")
     return arguments.exit_code(lambda: run(arguments.checked(parser)), "installation")

@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 
 def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: float = 0.1) -> None:
-    """Ask until the answer is True; TimeoutError names what didn't happen."""
+    """Ask until the answer is True; TimeoutError names what didn't happen.
+
+    The first pauses are shorter, because most of what is waited for happens at once.
+    """
     deadline = time.monotonic() + seconds
+    shorter = pause / 4
     while not happened():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:g} s")
-        time.sleep(pause)
+        time.sleep(shorter)
+        shorter = min(pause, shorter * 1.5)
 
 
 def answers_ready(port: int, path: str = "/readyz") -> bool:

@@ -1,5 +1,6 @@
 """The shares of several processes that run the tests, hypothesis's effort, and what is printed."""
 
+import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
@@ -13,21 +14,34 @@ from xdist.scheduler import LoadScopeScheduling
 from tests import environment
 
 environment.settle()  # before any test module is read, and in xdist before its processes start
+gc.disable()  # until all tests are collected, which makes little garbage; each process of xdist collects them all
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """On a busy machine nothing is told by how long a test took."""
 settings.register_profile("quick", max_examples=30, **UNTIMED)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, **UNTIMED)
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
-ROOMS = (
-    *("node", "apiserver from o", "apiserver", "apiserver from g", "chart", "docs", "machine"),
-    *("frameworks", "other_version", "browser"),
-    *("unit", "workloads", "operators", "property", "fuzz", "ledger"),
+WAITING = (
+    *("node from o", "node", "apiserver", "chart", "apiserver from re", "apiserver from g", "apiserver from o"),
+    *("docs", "machine", "alerts"),
+    *("frameworks", "other_version", "browser", "operators"),
 )
-"""The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
-PARTS = {"test_o": "apiserver from o", "test_g": "apiserver from g"}
-"""From these files on the tests of the API server have a process and a control plane of their own: they mostly wait.
-A cluster of yours is one, so one process has all of them."""
+COMPUTING = ("honest", "unit/cli", "unit/server", "unit/admission", "unit", "ledger", "workloads", "property", "fuzz")
+ROOMS = (*WAITING, *COMPUTING)
+"""The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other.
+
+Rooms with a cluster mostly wait for it. Those without one fill the cores between, at a lower priority.
+"""
+PARTS = {
+    "tests/apiserver": {
+        "test_re": "apiserver from re",
+        "test_o": "apiserver from o",
+        "test_g": "apiserver from g",
+    },
+    "tests/node": {"test_o": "node from o"},
+}
+"""From these files on the tests of a folder have a process and a cluster of their own: they mostly wait.
+A cluster of yours is one, so one process has all tests of the API server."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
     "tests/apiserver/test_faults.py": "machine",
@@ -45,9 +59,11 @@ def room(nodeid: str) -> str:
     file = PurePath(nodeid.partition("::")[0])
     folder = "/".join(file.parts[:2])
     elsewhere = ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder)
-    if elsewhere or folder != "tests/apiserver" or "GPU_TIERS_TEST_CLUSTER" in os.environ:
-        return elsewhere or file.parts[1]
-    return next((part for first, part in PARTS.items() if file.name >= first), "apiserver")
+    if folder == "tests/unit":
+        part = "/".join(file.parts[1:3])
+        return part if part in COMPUTING else "unit"
+    parts = {} if "GPU_TIERS_TEST_CLUSTER" in os.environ else PARTS.get(folder, {})
+    return elsewhere or next((part for first, part in parts.items() if file.name >= first), file.parts[1])
 
 
 class ByRoom(LoadScopeScheduling):
@@ -69,6 +85,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Bring the long rooms to the front."""
     turns = {name: number for number, name in enumerate(ROOMS)}
     items.sort(key=lambda item: turns.get(room(item.nodeid), len(turns)))
+
+
+def pytest_collection_finish() -> None:
+    """Turn the garbage collector on. It will not look at the modules and the 8,000 tests again each time."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give way to the processes of rooms that wait: the longest of them decides how long all takes."""
+    if "PYTEST_XDIST_WORKER" in os.environ and room(item.nodeid) in COMPUTING:
+        os.nice(max(0, 5 - os.nice(0)))
 
 
 SECONDS: Counter[str] = Counter()

@@ -161,4 +161,4 @@ def test_a_namespace_that_is_left_out_or_is_not_there(installed: Installed) -> N
     answer = check(installed, "--namespace=nowhere")
     assert (answer.exit_code, answer.stderr) == (2, "there is no namespace nowhere\n")
     wrong = check(installed, "--wait=soon")
-    assert (wrong.exit_code, '"soon" is no duration; write 90s, 3m or 1h' in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, '"soon" is not a duration; write 90s, 3m or 1h' in wrong.stderr) == (2, True)

@@ -105,11 +105,11 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Queuei
     assert line.installed.metric("gpu_tiers_queue_head_with_room_seconds", tenant=tenant) == 0
 
     # 5. Nothing is left of it once all run.
-    before = line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training")
+    before = line.installed.metric("gpu_tiers_queued_seconds_count", tier="gpu-training")
     line.delete("pod", "there")
     line.installed.eventually(lambda: not line.waiting(), "all gates, opened")
     line.installed.eventually(lambda: queue_of(line)["pods"] == 0 and not queue_of(line)["entries"], "an empty line")
-    assert line.installed.metric("gpu_tiers_held_seconds_count", tier="gpu-training") == before + 5
+    assert line.installed.metric("gpu_tiers_queued_seconds_count", tier="gpu-training") == before + 5
     line.installed.eventually(lambda: len(events(line, "Admitted")) == 5, "an event of each gate")
     assert {(kind, name) for kind, name, _ in events(line, "Admitted")} == {
         ("Pod", name) for name in (*members, "behind")

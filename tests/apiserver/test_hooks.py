@@ -137,16 +137,16 @@ def test_each_warning_is_read_where_its_example_is_applied(installed: Installed,
 REFUSED = {
     "a kind that there is not": (
         {"": "telepathy"},
-        "is no kind of hook; write one of file, listen, http, exec, signal",
+        "is not a kind of hook; write one of file, listen, http, exec, signal",
     ),
     "a port that no container has": (
         {"": "http", "-port": "debug"},
         'no container of the pod has a port named "debug"',
     ),
-    "no time": ({"": "file", "-timeout": "0"}, "is no time to save; write seconds, from 1 to 590"),
-    "a time before now": ({"": "file", "-timeout": "-5"}, "is no time to save"),
-    "a time without end": ({"": "file", "-timeout": "999999"}, "is no time to save"),
-    "a command that is no list": ({"": "exec", "-command": '{"a": 1'}, "must be a command"),
+    "no time": ({"": "file", "-timeout": "0"}, "is not a time to save; write seconds, from 1 to 590"),
+    "a time before now": ({"": "file", "-timeout": "-5"}, "is not a time to save"),
+    "a time without end": ({"": "file", "-timeout": "999999"}, "is not a time to save"),
+    "a command that is not a list": ({"": "exec", "-command": '{"a": 1'}, "must be a command"),
     "a field of another kind": ({"": "file", "-command": "save"}, "a hook of kind file takes no command"),
 }
 

@@ -97,4 +97,4 @@ def test_a_workloads_templates_share_one_tier(installed: Installed, namespace: s
     assert "driver has priorityClassName gpu-batch, and workers has gpu-training" in two.stderr
     mistyped = installed.create(workload(version, "mistyped", workers="gpu-trainning"), namespace)
     assert mistyped.code == 0, "the API server looks no class up"
-    assert "workers has priorityClassName gpu-trainning, which is no PriorityClass" in mistyped.stderr
+    assert "workers has priorityClassName gpu-trainning, which is not a PriorityClass" in mistyped.stderr

@@ -111,7 +111,9 @@ def test_a_horizontalpodautoscaler_reads_the_refusal_and_tries_again(gangs: Scal
 def test_numbers_that_are_none(gangs: Scaled) -> None:
     gangs.apply(pytorchjob("first", 3))
     assert "gpu-training allows 8 GPUs; this PyTorchJob asks for 1000001 in all." in gangs.autoscale("first", 1_000_000)
-    assert '"1000000000" is no count of pods; write a whole number from 0 to 1000000' in gangs.autoscale("first", 10**9)
+    assert '"1000000000" is not a count of pods; write a whole number from 0 to 1000000' in gangs.autoscale(
+        "first", 10**9
+    )
     for wrong in (-1, "3", 2.5):
         assert gangs.autoscale("first", wrong), "the API server itself says no"
     assert gangs.workers("first") == 3

@@ -80,7 +80,7 @@ def test_a_pod_holds_its_part_until_it_has_ended(sharing: Installed, namespace: 
 
 def test_a_mistake_is_refused_where_it_is_applied(sharing: Installed, namespace: str) -> None:
     for fraction in ("abc", "1.5", "-1"):
-        sentence = f'metadata.annotations[gpu-fraction]: "{fraction}" is no part of a GPU; write a number above 0'
+        sentence = f'metadata.annotations[gpu-fraction]: "{fraction}" is not a part of a GPU; write a number above 0'
         for tree in (deployment(fraction), pod(fraction)):
             assert sentence in sharing.create(tree, namespace).stderr
 

@@ -111,7 +111,7 @@ INVALID = (
     Invalid(
         "a variable that is a number",
         pod(f"{GPU}, env: [{{name: NPROC, value: 8}}]"),
-        f'{ONE}.env[0].value: 8 is no text; write it in quotes: "8"',
+        f'{ONE}.env[0].value: 8 is not text; write it in quotes: "8"',
         "cannot unmarshal number into Go struct field EnvVar",
     ),
     Invalid(

@@ -472,7 +472,7 @@ def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_w
     alpha = ALPHA | {"spec": ALPHA["spec"] | {"maxTier": "gold", "quotas": rows}}
     policy = {**gold, **types, **flavors}
     published = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
-    assert "is no tier" not in published
+    assert "unknown tier" not in published
     assert "is no resource flavor" not in published
     assert "above-ceiling" not in published
     assert "demotes-nowhere" not in published

@@ -95,7 +95,7 @@ TABLE = {name: fields for name, (fields, _) in MISTAKES.items()} | BROKEN
 
 BY_VALUE = {"a mode written small", "a preset that is none"}
 """These are values of their own in the chart (tests/chart/test_values.py)."""
-TEXT_ONLY = {"a command that is no list"}
+TEXT_ONLY = {"a command that is not a list"}
 """Whoever writes a command as JSON in a text learns of its mistake from the webhook alone."""
 
 
@@ -125,7 +125,7 @@ def test_what_one_field_says_of_another_is_said_in_the_webhooks_words(refuse: Re
 
 def test_most_sentences_are_the_webhooks_own(refuse: Refuse) -> None:
     """Without this the test above might compare nothing."""
-    ours = ("is no tier", "another tier has", "non-preempting class", "listed twice", "allows only", "a hook of kind")
+    ours = ("unknown tier", "another tier has", "non-preempting class", "listed twice", "allows only", "a hook of kind")
     wrong = [name for name, (_, problem) in MISTAKES.items() if any(each in problem for each in ours)]
     assert len(wrong) >= 10
     for name in wrong:

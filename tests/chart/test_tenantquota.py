@@ -64,7 +64,7 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     api.api.patch("tenantquota/alpha", {"status": status, "spec": {"maxTier": "ignored"}}, part="status")
     assert api.api.get("tq/alpha")["status"]["queue"] == QUEUE
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
-    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "QUEUE", "READY", "REASON", "AGE"]
+    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "QUEUED", "READY", "REASON", "AGE"]
     assert re.split(r" {2,}", row)[:7] == [
         "alpha",
         "gpu-training",

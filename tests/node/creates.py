@@ -15,8 +15,8 @@ from demonstration.workloads import Tree, gpu_pod
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
-PAUSE = 0.1
-"""Seconds between two creates: ten a second at most."""
+PAUSE = 0.2
+"""Seconds between two creates of a stream: five a second at most."""
 MOST = 4000
 SECONDS = 240
 GATED: Tree = {"schedulingGates": [{"name": "example.com/held"}]}

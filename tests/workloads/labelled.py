@@ -28,6 +28,11 @@ class Case:
         return f"{self.file}:{self.number}"
 
 
+def parts() -> tuple[str, ...]:
+    """The parts that have manifests: between two draws nothing is set aside. Reads none of them."""
+    return tuple(part for part in ("tune", "aside") if any((CORPUS / part).rglob("*.yaml")))
+
+
 @cache
 def cases(part: str) -> tuple[Case, ...]:
     """The manifests of a part of the corpus: "tune" or "aside"."""

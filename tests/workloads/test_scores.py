@@ -3,7 +3,7 @@
 import pytest
 
 from localcluster.for_tests import announce
-from tests.workloads.labelled import cases
+from tests.workloads.labelled import parts
 from tests.workloads.scoring import Scored, scored, share
 from tests.workloads.sources import SOURCES
 from tests.workloads.tables import confusion, precision
@@ -14,15 +14,11 @@ REACHED = {"tune": 0.98, "aside": 0.97}
 ENOUGH = 0.97
 
 
-PARTS = [part for part in REACHED if cases(part)]
-"""Between two draws nothing is set aside."""
-
-
 def sure(part: str) -> list[Scored]:
     return [each for each in scored(part) if each.case.sure]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", parts())
 def test_a_workload_is_taken_for_what_a_person_would_take_it(part: str, pytestconfig: pytest.Config) -> None:
     results = scored(part)
     certain, whole = share(sure(part)), share(results)
@@ -31,7 +27,7 @@ def test_a_workload_is_taken_for_what_a_person_would_take_it(part: str, pytestco
     assert certain >= REACHED[part]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", parts())
 def test_each_source_of_evidence_shows_how_often_it_is_right(part: str, pytestconfig: pytest.Config) -> None:
     announce(pytestconfig, f"{part}, the sure ones:\n{precision(sure(part))}")
     assert {each.source for each in sure(part)} <= set(SOURCES)
@@ -47,6 +43,6 @@ def test_what_runs_is_shown_and_all_else_that_is_guessed_is_hinted(pytestconfig:
         assert [each.case.where for each in found if each.harmful] == []
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", parts())
 def test_what_a_person_waits_for_is_not_taken_for_training(part: str) -> None:
     assert [each.case.where for each in scored(part) if each.harmful] == []

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from localcluster.for_tests import announce
-from tests.workloads.labelled import cases
+from tests.workloads.labelled import parts
 from tests.workloads.scoring import Scored, scored
 from tests.workloads.tables import tiers
 from webhook.config.load import presets
@@ -23,7 +23,7 @@ def placed(part: str, preset: str) -> list[Scored]:
 
 
 @pytest.mark.parametrize("preset", presets())
-@pytest.mark.parametrize("part", [part for part in MAY_BE_HIGHER if cases(part)])
+@pytest.mark.parametrize("part", parts())
 def test_a_workload_without_a_label_gets_the_tier_of_its_type(
     part: str, preset: str, pytestconfig: pytest.Config
 ) -> None:

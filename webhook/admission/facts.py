@@ -33,7 +33,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
 
 
 def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """Return a workload as its author sent it, without Kueue's default class. Raises Refused if it is no object."""
+    """Return a workload as its author sent it, without Kueue's default class. Raises Refused if it is not an object."""
     tree = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
         raise Refused(Reason.INVALID, "no-object", OBJECT)

@@ -124,7 +124,7 @@ def check(
 def _seconds(duration: str) -> float:
     """Read a duration as kubectl does: 1h30m, 90s."""
     if not re.fullmatch(r"(\d+[smh])+", duration):
-        raise typer.BadParameter(f'"{duration}" is no duration; write 90s, 3m or 1h', param_hint="--wait")
+        raise typer.BadParameter(f'"{duration}" is not a duration; write 90s, 3m or 1h', param_hint="--wait")
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
 
 

@@ -34,9 +34,9 @@ class NoAnswer(Exception):  # noqa: N818 - what is said of it
 
 
 def require_since(since: str) -> None:
-    """Raise NoAnswer if that is no duration of Prometheus."""
+    """Raise NoAnswer if that is not a duration of Prometheus."""
     if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
-        raise NoAnswer(f'--since: "{shown(since)}" is no time; write such as 12h, 30d or 4w')
+        raise NoAnswer(f'--since: "{shown(since)}" is not a time; write such as 12h, 30d or 4w')
 
 
 def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[str, ...], float]:

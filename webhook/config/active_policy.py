@@ -100,7 +100,7 @@ class ActivePolicy:
             self._reports = target
             self._take(self.current())
 
-    async def run(self, every: float = 2.0) -> None:
+    async def run(self, every: float = 0.5) -> None:
         """Look at the file every so many seconds, until cancelled."""
         while True:
             await asyncio.sleep(every)

@@ -104,7 +104,7 @@ class ResourceSection(Section):
         except Refused:
             sensible = False
         if not sensible:
-            raise ValueError(f'"{value}" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"')
+            raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
         return value
 
     @model_validator(mode="after")

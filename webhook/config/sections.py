@@ -166,10 +166,10 @@ _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 NodeLabel = Annotated[
     str,
-    matching(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", " is no label; write it as in topology.kubernetes.io/rack"),
+    matching(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", " is not a label; write it as in topology.kubernetes.io/rack"),
 ]
 NodeLabelValue = Annotated[
-    str, matching(rf"({_NAME})?", " is no value of a label; write letters and digits, - _ . between")
+    str, matching(rf"({_NAME})?", " is not a value of a label; write letters and digits, - _ . between")
 ]
 
 
@@ -214,7 +214,7 @@ class PlacementSection(Section):
 
 SchedulerName = Annotated[
     str,
-    matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", " is no name; write small letters and digits, - . between"),
+    matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", " is not a name; write small letters and digits, - . between"),
 ]
 
 

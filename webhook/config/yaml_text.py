@@ -272,7 +272,7 @@ def _no_values(node: yaml.Node) -> Iterator[str]:
                 KubectlLoader("").construct_object(each)
         except NO_VALUE:
             kind, line = _KINDS.get(each.tag.rpartition(":")[2], "value"), each.start_mark.line + 1
-            yield f'line {line}: "{each.value[:63]}" is no {kind}; if it is text, write it in quotes'
+            yield f'line {line}: "{each.value[:63]}" is not a {kind}; if it is text, write it in quotes'
 
 
 def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:

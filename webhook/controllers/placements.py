@@ -64,7 +64,7 @@ def _forget_oldest(remembered: OrderedDict[str, Any]) -> None:
 
 
 def seconds_between(since: str, until: str) -> float | None:
-    """Return the seconds from one time in RFC 3339 to another, at least 0; None if one of them is no time."""
+    """Return the seconds from one time in RFC 3339 to another, at least 0; None if one of them is not a time."""
     try:
         return max((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds(), 0.0)
     except (ValueError, TypeError):

@@ -101,7 +101,7 @@ async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Ev
 
 
 def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
-    """Return the metadata of an object from a list or a watch. Raises Failed if it is no object.
+    """Return the metadata of an object from a list or a watch. Raises Failed if it is not an object.
 
     A watch from the same version would bring it again.
     """

@@ -31,7 +31,7 @@ _SUFFIX: dict[str | None, Decimal] = {
 def quantity(value: object, field: str) -> Decimal:
     """Return the number that a quantity stands for, such as "8", "8000m", "1k", 8 or 0.5.
 
-    Raises Refused naming the field if the value is no quantity.
+    Raises Refused naming the field if the value is not a quantity.
     """
     if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
         return Decimal(value)  # the hot path: almost every request is a bare integer

@@ -41,7 +41,7 @@ class TierPosture(Shown, frozen=True):
 
 
 class ClassPosture(Shown, frozen=True):
-    """A PriorityClass that is no tier's and whose pods evict those of some tiers."""
+    """A PriorityClass that is not a tier's and whose pods evict those of some tiers."""
 
     name: str
     value: int

@@ -25,8 +25,8 @@ def asking(value: object) -> Tree:
     return a_pod().asking(value)
 
 
-NO_QUANTITY = 'is no quantity; write a whole number of GPUs, such as "2"'
-NOT_WHOLE = 'is no number of GPUs; write a whole one, such as "2"'
+NO_QUANTITY = 'is not a quantity; write a whole number of GPUs, such as "2"'
+NOT_WHOLE = 'is not a number of GPUs; write a whole one, such as "2"'
 REQUESTS, LIMITS = (f"spec.containers[0].resources.{part}.nvidia.com/gpu" for part in ("requests", "limits"))
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
@@ -128,15 +128,15 @@ WORKLOADS = {
     ),
     "replicas negative": (
         a_deployment(replicas=-1).json()["spec"],
-        'spec.replicas: "-1" is no count of pods',
+        'spec.replicas: "-1" is not a count of pods',
     ),
     "replicas endless": (
         a_deployment(replicas=10**12).json()["spec"],
-        'spec.replicas: "1000000000000" is no count',
+        'spec.replicas: "1000000000000" is not a count',
     ),
     "replicas a word": (
         {**a_deployment().json()["spec"], "replicas": "w" * 999},
-        f'spec.replicas: "{"w" * 40}" is no count',
+        f'spec.replicas: "{"w" * 40}" is not a count',
     ),
 }
 

@@ -345,7 +345,7 @@ async def test_a_count_of_a_group_that_is_none(count: str) -> None:
     wrong = IN_KUEUE.asking(1).having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": count})
     answer = await FakeApi(a_tenant().allowing("9")).validate(wrong)
     assert answer.sentence == (
-        f"metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: {shown(count)} is no number of pods; "
+        f"metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: {shown(count)} is not a number of pods; "
         "write such as 4"
     )
 

@@ -203,7 +203,7 @@ async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str
     answer = await world.validate(world.stored(pod))
     sentence = answer.sentence if mode == "Enforce" else answer.audit["would-refuse"]
     assert sentence.startswith('metadata.annotations[gpu-tiers.dev/checkpoint]: "telepathy')
-    assert "is no kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none" in sentence
+    assert "is not a kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none" in sentence
     assert len(sentence) < 230
 
 

@@ -74,7 +74,7 @@ async def test_a_class_outside_the_tiers_stays_with_a_warning() -> None:
     answer = await world.mutate(a_pod().asking().of_class("house").labelled({"app": "x"}))
     assert answer.patched["spec"]["priorityClassName"] == "house"
     assert TIER not in answer.patched["metadata"]["labels"]
-    assert answer.warnings == ["priorityClassName house is no tier's class and is kept; this pod gets no tier"]
+    assert answer.warnings == ["priorityClassName house is not a tier's class and is kept; this pod gets no tier"]
 
 
 async def test_the_default_class_of_the_cluster_is_no_wish_of_the_user() -> None:

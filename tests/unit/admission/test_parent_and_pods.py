@@ -76,4 +76,4 @@ async def test_a_tasks_own_class_comes_before_the_volcano_jobs() -> None:
 async def test_a_volcano_jobs_class_outside_the_tiers_stays() -> None:
     job = a_volcano_job(priorityClassName="house-high")
     answer = await FakeApi(job).validate(job)
-    assert answer.warnings == ["priorityClassName house-high is no tier's class and is kept; this pod gets no tier"]
+    assert answer.warnings == ["priorityClassName house-high is not a tier's class and is kept; this pod gets no tier"]

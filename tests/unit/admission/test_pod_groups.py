@@ -246,7 +246,7 @@ async def test_a_class_that_stays_is_shared_by_group_and_pods() -> None:
     pod = a_pod().asking().of_class("house-high").in_group("gang").owned_by(job)
     answer = await world.create(pod)
     assert answer.allowed
-    assert answer.warnings == ["priorityClassName house-high is no tier's class and is kept; this pod gets no tier"]
+    assert answer.warnings == ["priorityClassName house-high is not a tier's class and is kept; this pod gets no tier"]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ async def test_a_priority_of_its_own_makes_no_group() -> None:
 async def test_a_class_that_does_not_exist_can_not_be_corrected_later() -> None:
     job, mistyped = a_training_job(), a_scheduling_workload("llm", workers="gpu-trainning")
     sentence = (
-        "spec.podGroupTemplates[0]: workers has priorityClassName gpu-trainning, which is no PriorityClass, and "
+        "spec.podGroupTemplates[0]: workers has priorityClassName gpu-trainning, which is not a PriorityClass, and "
         "templates can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, "
         "gpu-interactive"
     )

@@ -156,15 +156,15 @@ WRONG = {
     "a million": (1_000_000, "tenant alpha: the total allows 8 GPUs; this PyTorchJob asks for 2000000 in all."),
     "a thousand million": (
         10**9,
-        'spec.pytorchReplicaSpecs.Worker.replicas: "1000000000" is no count of pods; write a whole number from 0 to',
+        'spec.pytorchReplicaSpecs.Worker.replicas: "1000000000" is not a count of pods; write a whole number from 0 to',
     ),
     "a text": (
         "3",
-        'spec.pytorchReplicaSpecs.Worker.replicas: "3" is no count of pods; write a whole number from 0 to',
+        'spec.pytorchReplicaSpecs.Worker.replicas: "3" is not a count of pods; write a whole number from 0 to',
     ),
-    "less than none": (-1, 'spec.pytorchReplicaSpecs.Worker.replicas: "-1" is no count of pods'),
-    "true": (True, 'spec.pytorchReplicaSpecs.Worker.replicas: "True" is no count of pods'),
-    "a part": (2.5, 'spec.pytorchReplicaSpecs.Worker.replicas: "2.5" is no count of pods'),
+    "less than none": (-1, 'spec.pytorchReplicaSpecs.Worker.replicas: "-1" is not a count of pods'),
+    "true": (True, 'spec.pytorchReplicaSpecs.Worker.replicas: "True" is not a count of pods'),
+    "a part": (2.5, 'spec.pytorchReplicaSpecs.Worker.replicas: "2.5" is not a count of pods'),
 }
 
 

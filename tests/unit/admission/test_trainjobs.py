@@ -126,7 +126,7 @@ async def test_a_runtime_of_another_api_is_not_read() -> None:
 
 @pytest.mark.parametrize("nodes", [-2, "many"])
 async def test_nodes_that_are_none_are_refused_whoever_says_what_they_hold(nodes: object) -> None:
-    sentence = f'"{nodes}" is no count of nodes; write a whole number from 0 to 1000000'
+    sentence = f'"{nodes}" is not a count of nodes; write a whole number from 0 to 1000000'
     answer = await FakeApi(a_runtime(TUNE)).validate(a_trainjob_of(a_runtime(TUNE), trainer={"numNodes": nodes}))
     assert answer.sentence == f"spec.trainer.numNodes: {sentence}"
     broken = a_runtime(TUNE, numNodes=nodes)

@@ -227,7 +227,7 @@ async def test_a_workload_above_the_ceiling() -> None:
 
 async def test_a_hook_that_there_is_not_is_reported_at_the_workload() -> None:
     answer = await FakeApi().validate(a_pytorchjob().annotated({"gpu-tiers.dev/checkpoint": "telepathy"}))
-    assert '"telepathy" is no kind of hook' in answer.sentence
+    assert '"telepathy" is not a kind of hook' in answer.sentence
 
 
 async def test_a_class_that_is_missing_is_reported_at_the_workload() -> None:

@@ -166,5 +166,5 @@ def test_a_duration_is_written_as_kubectl_takes_it(duration: str, seconds: int) 
 
 @pytest.mark.parametrize("duration", ["", "3", "soon", "1d", "-3m"])
 def test_what_is_no_duration_is_refused(duration: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no duration; write 90s, 3m or 1h"):
+    with pytest.raises(typer.BadParameter, match="is not a duration; write 90s, 3m or 1h"):
         check._seconds(duration)

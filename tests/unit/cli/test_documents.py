@@ -19,7 +19,7 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
         ("# nothing but a comment", "standard input: holds no Kubernetes object"),
         (
             "{kind: Pod, apiVersion: v1, metadata: {annotations: {weight: .inf}}}",
-            'line 1: ".inf" is no number of JSON',
+            'line 1: ".inf" is not a number of JSON',
         ),
         ("kind: Pod\nspec: [a\n", "standard input: not YAML: line 3: did not find expected ',' or ']', while parsing"),
         ("kind: Pod\nspec: a: b\n", "standard input: not YAML: line 2: mapping values are not allowed in this context"),

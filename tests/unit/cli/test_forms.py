@@ -24,7 +24,7 @@ CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder of the current one, as in CI: a pod that is admitted, one that is refused, and what is no object."""
+    """A folder of the current one, as in CI: a pod that is admitted, one that is refused, and what is not an object."""
     folder = tmp_path / "de ploy"
     folder.mkdir()
     good = POD.replace("NAME", "good").replace("TIER", "gpu-batch").replace("GRACE", "4000")

@@ -94,7 +94,7 @@ def test_nothing_was_scraped(answering: Answering) -> None:
 BAD = '{"status": "error", "error": "query timed out"}'
 PROBLEMS: list[tuple[list[Any], str]] = [
     (["--since=30d"], "--since reads from Prometheus: name its address with --prometheus"),
-    (["--since=a month", "--prometheus=http://localhost:1"], '--since: "a month" is no time; write such as 12h'),
+    (["--since=a month", "--prometheus=http://localhost:1"], '--since: "a month" is not a time; write such as 12h'),
     (["--since=30d", "--prometheus=localhost:9090"], '--prometheus: "localhost:9090" is no address'),
     (["--since=30d", "--prometheus=http://127.0.0.1:1"], "Connection refused; check --prometheus"),
 ]

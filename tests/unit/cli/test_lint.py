@@ -61,7 +61,7 @@ def test_tenants_of_files_have_no_accounts_that_could_be_wrong(policy: Path, tmp
     [
         (("--policy", "nowhere.yaml"), "nowhere.yaml"),
         (("--tenants", "tenants"), "--tenants: needs --policy"),
-        (("--ignore", "no-such"), '--ignore: "no-such" is no rule; the rules are boost-ignored, budget-shields-tier,'),
+        (("--ignore", "no-such"), '--ignore: "no-such" is no rule; the rules are address-incomplete, boost-ignored,'),
         (("--kubeconfig", "nowhere"), "there is no kubeconfig at nowhere"),
     ],
 )

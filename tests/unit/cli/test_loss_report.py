@@ -12,7 +12,7 @@ from webhook.policy.checkpoint.work_lost import Work
     ("arguments", "said"),
     [
         ([], "name its address with --prometheus, or in GPU_TIERS_PROMETHEUS"),
-        (["--since=a week", "--prometheus=http://localhost:1"], '--since: "a week" is no time; write such as 12h'),
+        (["--since=a week", "--prometheus=http://localhost:1"], '--since: "a week" is not a time; write such as 12h'),
         (["--prometheus=http://127.0.0.1:1"], "Connection refused; check --prometheus"),
     ],
 )

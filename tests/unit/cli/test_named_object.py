@@ -1,4 +1,4 @@
-"""A kind that is no kind: what was perhaps meant."""
+"""A kind that is not a kind: what was perhaps meant."""
 
 from webhook.cli.cluster.one_object import meant
 from webhook.kube.discovery import ServedResource

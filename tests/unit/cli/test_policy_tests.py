@@ -198,7 +198,10 @@ def test_a_file_of_several_workloads_needs_the_name_of_one(tmp_path: Path) -> No
         (NOTEBOOK, "6: cases[0].expect: is required"),
         (
             f"{NOTEBOOK}  used: [{{gpus: many}}]\n  expect: {{}}",
-            '8: cases[0].used[0].gpus: "many" is no number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"',
+            (
+                '8: cases[0].used[0].gpus: "many" is not a number of GPUs; write it as in a TenantQuota, '
+                'such as 4 or "0.5"'
+            ),
         ),
         (
             f"{NOTEBOOK}  used:\n  - {{gpus: 1}}\n  - {{gpus: 1, resourceFlavor: a100}}\n  expect: {{}}",

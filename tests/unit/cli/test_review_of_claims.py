@@ -91,7 +91,7 @@ def test_a_claim_of_other_devices_is_no_gpu() -> None:
 
 def test_a_count_below_zero_is_named() -> None:
     _, out, _ = review("-f", "-", stdin=f"{JOB}---{TEMPLATE.replace('count: 4', 'count: -4')}")
-    assert 'ResourceClaimTemplate/gpus can\'t be read: count: "-4" is no number of devices; write 1 or more' in out
+    assert 'ResourceClaimTemplate/gpus can\'t be read: count: "-4" is not a number of devices; write 1 or more' in out
 
 
 def test_a_claim_that_was_read_is_not_called_unknown_for_a_gpu_that_does_not_count() -> None:

@@ -106,4 +106,4 @@ def test_a_missing_right_is_reported_as_by_kubectl(capsys: pytest.CaptureFixture
 
     with pytest.raises(typer.Exit):
         answered(forbidden)
-    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-cluster-reader, which is")
+    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-cluster-reader")

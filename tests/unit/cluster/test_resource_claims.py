@@ -78,7 +78,7 @@ def test_a_container_names_devices_by_claim_and_request():
 def test_a_count_below_zero_is_refused():
     with pytest.raises(Refused) as refused:
         counted({"name": "a", "exactly": {"deviceClassName": GPU, "count": -1}})
-    assert told(refused.value) == 'count: "-1" is no number of devices; write 1 or more'
+    assert told(refused.value) == 'count: "-1" is not a number of devices; write 1 or more'
 
 
 @pytest.mark.parametrize("spec", [{}, {"devices": {}}, {"devices": {"requests": None}}])

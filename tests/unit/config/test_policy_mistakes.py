@@ -72,13 +72,16 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"placement": {"gpu-batch": {"strategy": "Pack"}}},
         "placement.gpu-batch: strategy and topologyKey go together: write both or none",
     ),
-    "a key that is no label's": (
+    "a key that is not a label's": (
         {"placement": {"gpu-batch": {"strategy": "Pack", "topologyKey": "the rack"}}},
-        'placement.gpu-batch.topologyKey: "the rack" is no label; write it as in topology.kubernetes.io/rack',
+        'placement.gpu-batch.topologyKey: "the rack" is not a label; write it as in topology.kubernetes.io/rack',
     ),
     "a node label that none could have": (
         {"placement": {"gpu-batch": {"nodeSelector": {"pool": "a b"}}}},
-        'placement.gpu-batch.nodeSelector.pool: "a b" is no value of a label; write letters and digits, - _ . between',
+        (
+            'placement.gpu-batch.nodeSelector.pool: "a b" is not a value of a label; write letters and '
+            "digits, - _ . between"
+        ),
     ),
     "a toleration that equals nothing": (
         {"placement": {"gpu-batch": {"tolerations": [{}]}}},
@@ -118,7 +121,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a queue that none could be called": (
         {"scheduling": {"gpu-batch": {"queue": {"system": "KAI", "name": "Night Shift"}}}},
-        'scheduling.gpu-batch.queue.name: "Night Shift" is no name; write small letters and digits, - . between',
+        'scheduling.gpu-batch.queue.name: "Night Shift" is not a name; write small letters and digits, - . between',
     ),
     "a default that is no tier": ({"defaultTier": "gold"}, f'defaultTier: unknown tier "gold"; {TIERS}'),
     "a type's tier that is none": (
@@ -176,7 +179,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "memory without its unit": (
         {"resources": [{"annotation": "gpu-memory", "memoryPerGPU": "81559"}]},
-        'resources[0].memoryPerGPU: "81559" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"',
+        'resources[0].memoryPerGPU: "81559" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"',
     ),
     "an annotation twice": (
         {"resources": [{"annotation": "gpu-fraction"}, {"annotation": "gpu-fraction"}]},
@@ -226,7 +229,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"checkpoint": {"serving": {"kind": "http", "port": "admin", "path": "save now"}}},
         "checkpoint.serving.path: must be a URL's path: / and printable ASCII without blanks",
     ),
-    "a command that is no list": (
+    "a command that is not a list": (
         {"checkpoint": {"training": {"kind": "exec", "command": '["save", 1]'}}},
         "checkpoint.training.command: must be a command: a list of texts, 4096 characters at most",
     ),

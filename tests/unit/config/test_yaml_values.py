@@ -89,11 +89,11 @@ READ: dict[str, Any] = {
     "{'<<': {a: 2}}": {"<<": {"a": 2}},
 }
 REFUSED = {
-    ".inf": '".inf" is no number of JSON; if it is text, write it in quotes',
-    "-.INF": '"-.INF" is no number of JSON; if it is text, write it in quotes',
-    ".NaN": '".NaN" is no number of JSON; if it is text, write it in quotes',
-    "!!int 1:30": '"1:30" is no number; if it is text, write it in quotes',
-    "!!null x": '"x" is no value; if it is text, write it in quotes',
+    ".inf": '".inf" is not a number of JSON; if it is text, write it in quotes',
+    "-.INF": '"-.INF" is not a number of JSON; if it is text, write it in quotes',
+    ".NaN": '".NaN" is not a number of JSON; if it is text, write it in quotes',
+    "!!int 1:30": '"1:30" is not a number; if it is text, write it in quotes',
+    "!!null x": '"x" is not a value; if it is text, write it in quotes',
     "{~: a}": "found null as a key, while constructing a mapping from line 1",
     "{[a]: b}": "found a sequence as a key, while constructing a mapping from line 1",
     "{<<: 3}": (

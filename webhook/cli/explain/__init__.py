@@ -81,7 +81,7 @@ def _step(asked: Phrase) -> tuple[str, str]:
 
 
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
-    yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
+    yield "tier", has.tier or (f"none: {has.name} is not a tier's class" if has.name else "none")
     unmarked = f"gpu-tiers leaves it alone: {found.left_alone}" if found.left_alone else UNMARKED
     yield "decided by", found.assigned_by or f"nobody: {unmarked}"
     yield "class", str(has)

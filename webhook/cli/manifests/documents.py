@@ -65,7 +65,7 @@ def why_no_yaml(file: str, text: str, problem: str) -> str:
 
 
 def why_no_object(file: str, tree: Any) -> str:
-    """Return why a document is no object of a cluster; "" if it is one."""
+    """Return why a document is not an object of a cluster; "" if it is one."""
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
         name = PurePath(file).name
         if name in BY_NAME:
@@ -88,7 +88,7 @@ def is_mistake(tree: Any) -> bool:
 
 
 CONFIGURATION = "config.gpu-tiers.dev/"
-"""The API group of the policy file, which is no kind of the API server."""
+"""The API group of the policy file, which is not a kind of the API server."""
 STDIN = "standard input"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 """The suffixes of files in a folder that are read."""
@@ -206,7 +206,7 @@ class _Reader(msgspec.Struct, frozen=True):
             return
         for tree, node in found:
             version = tree.get("apiVersion") if isinstance(tree, dict) else None
-            # gpu-tiers' own configuration is next to manifests, but is no object of a cluster.
+            # gpu-tiers' own configuration is next to manifests, but is not an object of a cluster.
             if tree is None or (isinstance(version, str) and version.startswith(CONFIGURATION)):
                 continue
             if _has_too_many_values(tree):

@@ -47,7 +47,7 @@ class UsedSection(Section):
             return quantity(value, "gpus")
         except Refused:
             raise ValueError(
-                f'"{value}" is no number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
+                f'"{value}" is not a number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
             ) from None
 
 

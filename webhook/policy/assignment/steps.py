@@ -65,7 +65,7 @@ def by_group(asked: TierRequest) -> Assignment | None:
 
 
 def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
-    """Tell whether a pod's class is its group tier's, or yields to a demotion or a rule, or is no tier's."""
+    """Tell whether a pod's class is its group tier's, or yields to a demotion or a rule, or is not a tier's."""
     own = asked.policy.tiers.of_class(asked.class_name)
     if not asked.class_name or own == tier or (own is not None and own.name == group.demoted_from):
         return True

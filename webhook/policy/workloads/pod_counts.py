@@ -2,7 +2,7 @@
 
 The first number follows from the object with the template: a Job's spec, one worker group of a Ray cluster. The second
 follows from the whole workload: a PodCliqueSet makes its cliques once for each of its replicas. An absent field has the
-operator's default. Each function raises Refused if a field is no count of pods. Its docstring appears in
+operator's default. Each function raises Refused if a field is not a count of pods. Its docstring appears in
 docs/workload-kinds.md, with sources.
 """
 
@@ -167,7 +167,7 @@ def too_many_templates() -> Refused:
 
 
 def no_count(place: str, value: object, of: str = "pods") -> Refused:
-    """Return the refusal of a value that is no count."""
+    """Return the refusal of a value that is not a count."""
     return Refused(Reason.INVALID, "no-pod-count", place, value=str(value)[:40], of=of, most=MOST_PODS)
 
 

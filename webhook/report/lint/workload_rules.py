@@ -63,7 +63,7 @@ def other_class(found: Audited, policy: TierPolicy) -> str:
 @rule("foreign-class", Severity.WARNING, "workloads")
 @of_each
 def foreign_class(found: Audited, policy: TierPolicy) -> str:
-    """Find pods, or else a template, with a PriorityClass that is no tier's."""
+    """Find pods, or else a template, with a PriorityClass that is not a tier's."""
     foreign = [each for each in found.pods if each.class_name and policy.tiers.of_class(each.class_name) is None]
     if not foreign or found.message:
         return ""

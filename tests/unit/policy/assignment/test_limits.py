@@ -39,7 +39,9 @@ def test_a_class_outside_the_tiers_below_the_ceiling_stays(ceiling: str | None) 
     tenant = a_tenant(maxTier=ceiling) if ceiling else a_tenant()
     found = assigned(a_pod().asking().of_class("house"), tenant=tenant)
     assert found.tier is None
-    assert words(found.warnings) == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
+    assert words(found.warnings) == (
+        "priorityClassName house is not a tier's class and is kept; this pod gets no tier",
+    )
 
 
 def test_a_class_outside_the_tiers_may_be_replaced_with_a_warning() -> None:
@@ -74,7 +76,9 @@ def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
 def test_a_pod_that_holds_no_gpu_and_keeps_a_class_outside_the_tiers_needs_no_tenant(answer: str) -> None:
     pod = a_pod().running("sleep").of_class("house")
     found = assigned(pod, policy=a_policy(namespacesWithoutTenant=answer))
-    assert words(found.warnings) == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
+    assert words(found.warnings) == (
+        "priorityClassName house is not a tier's class and is kept; this pod gets no tier",
+    )
 
 
 def test_the_usual_use_of_a_kind_forbids_nothing() -> None:

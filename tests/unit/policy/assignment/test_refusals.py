@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     ),
     "a class that the policy denies": (
         lambda: a_tier_request(pod().of_class("house"), policy=a_policy(unmanagedClasses="Deny")),
-        f"spec.priorityClassName: house is no tier's class; write one of {TIERS}",
+        f"spec.priorityClassName: house is not a tier's class; write one of {TIERS}",
     ),
     "a label above the ceiling": (
         lambda: a_tier_request(pod().of_tier("gpu-training"), tenant=beta(maxTier="gpu-serving")),

@@ -113,13 +113,13 @@ def test_an_owner_s_annotation_holds_for_its_pods_and_the_pod_s_own_before_it() 
 REFUSED = [
     (
         {KIND: "sigusr1"},
-        f'metadata.annotations[{KIND}]: "sigusr1" is no kind of hook; {KINDS}',
+        f'metadata.annotations[{KIND}]: "sigusr1" is not a kind of hook; {KINDS}',
     ),
-    ({KIND: ""}, f'metadata.annotations[{KIND}]: "" is no kind of hook; {KINDS}'),
-    ({SECONDS: "5m"}, f'metadata.annotations[{SECONDS}]: "5m" is no time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "0"}, f'metadata.annotations[{SECONDS}]: "0" is no time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "591"}, f'metadata.annotations[{SECONDS}]: "591" is no time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "-1"}, f'metadata.annotations[{SECONDS}]: "-1" is no time to save; write seconds, from 1 to 590'),
+    ({KIND: ""}, f'metadata.annotations[{KIND}]: "" is not a kind of hook; {KINDS}'),
+    ({SECONDS: "5m"}, f'metadata.annotations[{SECONDS}]: "5m" is not a time to save; write seconds, from 1 to 590'),
+    ({SECONDS: "0"}, f'metadata.annotations[{SECONDS}]: "0" is not a time to save; write seconds, from 1 to 590'),
+    ({SECONDS: "591"}, f'metadata.annotations[{SECONDS}]: "591" is not a time to save; write seconds, from 1 to 590'),
+    ({SECONDS: "-1"}, f'metadata.annotations[{SECONDS}]: "-1" is not a time to save; write seconds, from 1 to 590'),
 ]
 
 

@@ -162,7 +162,7 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     ),
     "an empty kind": (
         notes(""),
-        f'[{KIND}]: "" is no kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none',
+        f'[{KIND}]: "" is not a kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none',
     ),
 }
 

@@ -109,7 +109,9 @@ def test_what_no_pod_may_ask_for_is_refused(value: object) -> None:
     with pytest.raises(Refused) as refused:
         demand_of(a_pod().asking(value).view(), (), a_policy())
     field = "spec.containers[0].resources.requests.nvidia.com/gpu"
-    assert sentence(refused.value.refusal) == f'{field}: "{value}" is no number of GPUs; write a whole one, such as "2"'
+    assert (
+        sentence(refused.value.refusal) == f'{field}: "{value}" is not a number of GPUs; write a whole one, such as "2"'
+    )
 
 
 @pytest.mark.parametrize("value", ["", "two", "1 ", "0x8", "1KB", "--1", "٣", "1e", "nan", "9" * 200])
@@ -118,7 +120,7 @@ def test_what_is_no_quantity_is_refused(value: str) -> None:
         demand_of(a_pod().with_init(value).view(), (), a_policy())
     field = "spec.initContainers[0].resources.requests.nvidia.com/gpu"
     assert sentence(refused.value.refusal) == (
-        f'{field}: "{value[:40]}" is no quantity; write a whole number of GPUs, such as "2"'
+        f'{field}: "{value[:40]}" is not a quantity; write a whole number of GPUs, such as "2"'
     )
 
 

@@ -65,8 +65,8 @@ def field(annotation: str, value: str) -> str:
     return f'metadata.annotations[{annotation}]: "{value}"'
 
 
-NUMBER = 'is no part of a GPU; write a number above 0 and below 1, such as "0.5"'
-MIB = 'is no memory of a GPU; write whole MiB, such as "20000"'
+NUMBER = 'is not a part of a GPU; write a number above 0 and below 1, such as "0.5"'
+MIB = 'is not a memory size; write whole MiB, such as "20000"'
 MISTAKES: dict[str, tuple[PodBuilder, str]] = {
     **{
         f"a fraction of {value}": (sharing(gpu_fraction=value), f"{field(FRACTION, value)} {NUMBER}")
@@ -78,7 +78,7 @@ MISTAKES: dict[str, tuple[PodBuilder, str]] = {
     },
     "no number of devices": (
         sharing(gpu_fraction="0.5", gpu_fraction_num_devices="0"),
-        f'{field(DEVICES, "0")} is no number of GPUs; write a whole one, such as "2"',
+        f'{field(DEVICES, "0")} is not a number of GPUs; write a whole one, such as "2"',
     ),
     "a fraction and memory": (
         sharing(gpu_fraction="0.5", gpu_memory="2000"),

@@ -99,7 +99,7 @@ def test_what_is_left_out_limits_nothing():
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ({"quotas": [{"gpus": "many"}]}, 'spec.quotas[0].gpus: "many" is no quantity'),
+        ({"quotas": [{"gpus": "many"}]}, 'spec.quotas[0].gpus: "many" is not a quantity'),
         ({"quotas": [{"gpus": "4"}, {"gpus": "-1"}]}, 'spec.quotas[1].gpus: "-1" is below 0'),
         ({"quotas": [{"tier": "gpu-batch"}]}, "missing required field `gpus`"),
         ({"onExceed": "Queue"}, "spec.onExceed"),

@@ -44,19 +44,19 @@ def test_every_form_of_template_can_be_had_as_a_pod(workload: WorkloadBuilder) -
 BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     "replicas of a predictor that are no number": (
         a_seldondeployment({}, replicas="x"),
-        'spec.predictors.1.replicas: "x" is no count of pods; write a whole number from 0 to 1000000',
+        'spec.predictors.1.replicas: "x" is not a count of pods; write a whole number from 0 to 1000000',
     ),
     "replicas that are no number": (
         a_deployment().having("spec.replicas", "two"),
-        'spec.replicas: "two" is no count of pods; write a whole number from 0 to 1000000',
+        'spec.replicas: "two" is not a count of pods; write a whole number from 0 to 1000000',
     ),
     "replicas below nothing": (
         a_raycluster(replicas=-1),
-        'spec.workerGroupSpecs.0.replicas: "-1" is no count of pods; write a whole number from 0 to 1000000',
+        'spec.workerGroupSpecs.0.replicas: "-1" is not a count of pods; write a whole number from 0 to 1000000',
     ),
     "replicas that are true": (
         a_deployment().having("spec.replicas", True),
-        'spec.replicas: "True" is no count of pods; write a whole number from 0 to 1000000',
+        'spec.replicas: "True" is not a count of pods; write a whole number from 0 to 1000000',
     ),
     "more pods than there can be": (
         a_jobset(100_000, parallelism=100_000),
@@ -70,17 +70,17 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
         an_inferenceservice(predictor={"model": MODEL, "containers": 5}),
         "spec.predictor.containers: expected a list, got a whole number",
     ),
-    "a template that is no map": (
+    "a template that is not a map": (
         a_workload("apps/v1", "Deployment", template="x"),
         "spec.template: expected a map, got text",
     ),
     "GPUs of Spark that are no number": (
         a_sparkapplication(executor={"gpu": {"name": "nvidia.com/gpu", "quantity": "two"}}),
-        'spec.executor.gpu.quantity: "two" is no count of GPUs; write a whole number from 0 to 1000000',
+        'spec.executor.gpu.quantity: "two" is not a count of GPUs; write a whole number from 0 to 1000000',
     ),
     "GPUs of Spark below nothing": (
         a_sparkapplication(driver={"gpu": {"name": "nvidia.com/gpu", "quantity": -1}}),
-        'spec.driver.gpu.quantity: "-1" is no count of GPUs; write a whole number from 0 to 1000000',
+        'spec.driver.gpu.quantity: "-1" is not a count of GPUs; write a whole number from 0 to 1000000',
     ),
     "GPUs of Spark without a name": (
         a_sparkapplication(driver={"gpu": {"quantity": 1}}),
@@ -88,15 +88,18 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     ),
     "GPUs of Spark that are no map": (
         a_sparkapplication(driver={"gpu": 2}),
-        'spec.driver.gpu: "2" is no map; write {name: nvidia.com/gpu, quantity: 1}',
+        'spec.driver.gpu: "2" is not a map; write {name: nvidia.com/gpu, quantity: 1}',
     ),
     "executors in Spark's configuration that are no number": (
         a_sparkapplication(executor={}, sparkConf={"spark.executor.instances": "many"}),
-        'spec.sparkConf.spark.executor.instances: "many" is no count of pods; write a whole number from 0 to 1000000',
+        (
+            'spec.sparkConf.spark.executor.instances: "many" is not a count of pods; write a whole '
+            "number from 0 to 1000000"
+        ),
     ),
     "containers of Spark's template that are no list": (
         a_sparkapplication(driver={"template": {"spec": {"containers": "x"}}}),
-        "spec.driver.template.spec.containers: is no list; write a list",
+        "spec.driver.template.spec.containers: is not a list; write a list",
     ),
     "trials that are no number": (
         a_workload(
@@ -105,7 +108,7 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
             parallelTrialCount="all",
             trialTemplate={"trialSpec": {"spec": {"template": GPU_POD}}},
         ),
-        'spec.parallelTrialCount: "all" is no count of trials; write a whole number from 0 to 1000000',
+        'spec.parallelTrialCount: "all" is not a count of trials; write a whole number from 0 to 1000000',
     ),
     "an affinity of another shape": (
         a_job().having("spec.template.spec.affinity", {"nodeAffinity": []}),

@@ -141,7 +141,7 @@ def test_nodes_that_are_no_number_are_refused() -> None:
     with pytest.raises(Refused) as refused:
         members(TORCHTUNE, trainer={"numNodes": "two"})
     assert sentence(refused.value.refusal) == (
-        'spec.trainer.numNodes: "two" is no count of nodes; write a whole number from 0 to 1000000'
+        'spec.trainer.numNodes: "two" is not a count of nodes; write a whole number from 0 to 1000000'
     )
 
 

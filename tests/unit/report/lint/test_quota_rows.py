@@ -87,7 +87,7 @@ def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
     )
     spaces = (Namespace("team-alpha", {"kubernetes.io/metadata.name": "team-alpha"}),)
     lines = found("tenant-not-active", a_cluster(tenants=tenants, namespaces=spaces))
-    assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: is no list; write a list [no-list]"
+    assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: is not a list; write a list [no-list]"
     assert any('TenantQuota/alpha: spec.maxTier: unknown tier "gold"' in line for line in lines)
     assert "TenantQuota/alpha: selects team-alpha, where the older TenantQuota beta applies" in lines
     assert found("tenant-not-active", a_cluster(tenants=active(a_tenant().view()), namespaces=spaces)) == []
