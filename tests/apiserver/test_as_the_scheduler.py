@@ -18,7 +18,7 @@ from .conftest import new_namespace
 from .installed import Installed
 from .test_device_preemption import preempting
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
 __all__ = ["preempting"]
 

@@ -97,6 +97,7 @@ def test_a_gang_gets_both_of_its_nodes(busy: Busy) -> None:
     assert evicted(busy) == {"low-1", "low-2"}
 
 
+@pytest.mark.release
 def test_a_named_claim_is_freed_where_the_pod_is_made_again_at_once(busy: Busy) -> None:
     """The new pod joins the claim while the old one ends, unless it is kept off the node."""
     busy.add_nodes("a")
@@ -120,6 +121,7 @@ def test_a_named_claim_is_freed_where_the_pod_is_made_again_at_once(busy: Busy) 
     assert on_node() == []
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("when", ["reserved", "evicted"])
 def test_the_next_leader_goes_on(busy: Busy, when: str) -> None:
     busy.add_nodes("a")
@@ -136,6 +138,7 @@ def test_the_next_leader_goes_on(busy: Busy, when: str) -> None:
         seconds_until(lambda: not busy.reserved(), 10)
 
 
+@pytest.mark.release
 def test_remove_ends_reservations(busy: Busy) -> None:
     busy.add_nodes("a")
     busy.create(busy.pod("low", "gpu-batch", grace=20))
@@ -149,6 +152,7 @@ def test_remove_ends_reservations(busy: Busy) -> None:
                 seconds_until(lambda: bool(busy.reserved()), 12)
 
 
+@pytest.mark.release
 def test_a_pod_that_is_gone_keeps_no_node(busy: Busy) -> None:
     busy.add_nodes("a")
     busy.create(busy.pod("low", "gpu-batch", grace=6))
@@ -173,6 +177,7 @@ def test_where_it_can_not_be_told_nobody_is_evicted(busy: Busy) -> None:
     assert "required affinity or anti-affinity" in why(busy.installed, busy.namespace, "high")
 
 
+@pytest.mark.release
 def test_many_in_a_row(busy: Busy) -> None:
     """Pods of one and of two devices take turns with pods of a low tier, which end after some seconds."""
     chance = random.Random(7)  # noqa: S311

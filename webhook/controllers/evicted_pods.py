@@ -303,6 +303,6 @@ def _concerns_us(victim: PodShown) -> bool:
 
 
 def seconds_since(time: str) -> float | None:
-    """Return the seconds since a time, at least 0 because clocks differ; None if it is no time."""
+    """Return the seconds since a time, at least 0 because clocks differ; None if it is not a time."""
     began = unix_seconds(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
