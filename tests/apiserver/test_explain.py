@@ -208,7 +208,7 @@ def test_a_pod_that_waits_for_its_volume_reads_so_and_nothing_of_gpus(
     assert len(output) == 4, output
 
 
-ENDED = "it had no preStop hook, and nothing tells whether it saved at SIGTERM; it ended after 1 s"
+ENDED = "it had no preStop hook but 30 s after SIGTERM to save, and nothing tells whether it did; it ended after 1 s"
 
 
 def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:

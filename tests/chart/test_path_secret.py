@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from localcluster import Cluster, Result
-from localcluster.operators.manifests import reached_beside, webhook_services
+from localcluster.operators.manifests import redirected, webhook_services
 from localcluster.ports import free_ports
 from localcluster.waiting import answers_ready, wait_until
 
@@ -148,7 +148,7 @@ def applied(cluster: Cluster, home: Path, replicas: tuple[Replica, ...]) -> Iter
     services = webhook_services(trees)
     names = {each["metadata"]["name"] for each in services}
     remaining = [each for each in trees if each["kind"] != "Service" or each["metadata"]["name"] not in names]
-    text = yaml.safe_dump_all([reached_beside(each, replicas[0].port) for each in remaining] + services)
+    text = yaml.safe_dump_all([redirected(each, replicas[0].port) for each in remaining] + services)
     cluster.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-tiers"}})
     installed = Applied(cluster, text, replicas)
     try:

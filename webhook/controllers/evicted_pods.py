@@ -25,6 +25,7 @@ from webhook.objects.quantities import written
 from webhook.objects.times import unix_seconds
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
+from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.listen import VOLUME
 from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
 from webhook.policy.quota.demand import demand_of, gpu_holders
@@ -127,7 +128,8 @@ async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolic
         failed = any([page.items async for page in client.list_pages(where, about)])
         if failed:
             break
-    return outcome_of(end.containers, hooked=hooks, telling=telling, failed=failed, seen=end.seen)
+    outcome = outcome_of(end.containers, hooked=hooks, telling=telling, failed=failed, seen=end.seen)
+    return replace(outcome, grace=grace_of(pod))
 
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.assigned_by import parsed
+from webhook.policy.assignment.request import Assignment
 from webhook.report.object_verdict import ObjectVerdict
 from webhook.report.shown import Gpus, Shown
 from webhook.report.tenants import RowShown
@@ -152,31 +153,42 @@ def why_it_differs(assigned_by: str) -> str:
     return "the policy, its tenant or a label has changed since this one was created"
 
 
+_ROLLOUTS = ("deployment/", "statefulset/", "daemonset/")
+
+
 def changes(
-    asked: str, step: str, *, bearer: str, owner: str, namespace: str, others: tuple[str, ...], default_of: str
+    given: Assignment, *, bearer: str, owner: str, namespace: str, others: tuple[str, ...], default_of: str, keeps: str
 ) -> Iterator[str]:
     """Yield what would give it another tier, a sentence each.
 
-    `asked` is the field in which somebody asked for the tier. `bearer` is the owner whose own field that is, and
-    `owner` the outermost one, as kubectl takes them, "" for none. `others` are the tiers that it may have instead, and
-    `default_of` is the part of the policy that gave its tier.
+    `bearer` is the owner in whose own field somebody asked for the tier, and `owner` the outermost one, as kubectl
+    takes them, "" for none. `others` are the tiers that it may have instead, and `default_of` is the part of the policy
+    that gave its tier. `keeps` is the tier of a workload's existing pods, which nothing changes.
     """
     if not others:
-        yield "No other tier is open to it: its tenant's ceiling or the policy leaves none."
+        yield "No other tier is open to it: its tenant's ceiling, its quota or the policy leaves none."
         return
     tiers = others[0] if len(others) == 1 else f"TIER (one of {', '.join(others)})"
+    step, asked, label = given.step, given.asked, f"gpu-tiers.dev/tier={tiers}"
+    named, is_label = step in ("label", "class"), step == "label" and bearer
     if step == "group":
-        yield f"The PodGroup has the tier: label what makes it gpu-tiers.dev/tier={tiers}, and create it again."
-    elif step in ("label", "class") and not bearer:
+        yield f"The PodGroup has the tier: label what makes it {label}, and create it again."
+    elif keeps and not owner.startswith((*_ROLLOUTS, "cronjob/")):
+        what = f"another tier at {asked}: {tiers}" if named and not is_label else f"the label {label}"
+        yield f"Its pods keep {keeps}. Delete {owner} and apply it again with {what}."
+    elif named and not bearer:
         do = f"In the pod template of {owner}, write" if owner else "Create the pod again with"
         yield f"{do} another tier at {asked}: {tiers}."
     elif step == "class":
         yield f"In {bearer}, write another tier at {asked}: {tiers}."
     elif bearer or owner:
-        yield f"kubectl label {bearer or owner} -n {namespace} --overwrite gpu-tiers.dev/tier={tiers}"
-        yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
+        yield f"kubectl label {bearer or owner} -n {namespace} --overwrite {label}"
+        if keeps and owner.startswith(_ROLLOUTS):
+            yield f"Its pods keep {keeps} until they are replaced: kubectl rollout restart {owner} -n {namespace}"
+        else:
+            yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
     else:
-        yield f"Create the pod again with the label gpu-tiers.dev/tier={tiers}. A pod keeps the tier it began with."
+        yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
     if default_of:
         yield f"For all workloads like it, your platform team can change {default_of}."
 

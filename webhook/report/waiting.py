@@ -10,7 +10,7 @@ from webhook.kube.client import RFC_3339
 from webhook.objects.pods import QUOTA_GATE
 from webhook.objects.view import Tree, at
 from webhook.report.pending import Room
-from webhook.report.shown import Shown
+from webhook.report.shown import Shown, without_secret
 
 FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
 """The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and
@@ -80,7 +80,7 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     message = str(event.get("message") or "")
     return RefusedPods(
         controller=f"{about.get('kind')}/{about.get('name')}",
-        sentence=message.partition(_DENIED)[2] or message,
+        sentence=without_secret(message.partition(_DENIED)[2] or message),
         times=sum(_count(each[2]) for each in alike),
         since=first,
         last=last,
@@ -150,12 +150,22 @@ JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
 (pkg/controller/job/job_controller.go in kubernetes). A deleted pod fails too, however it ends."""
 
 
-def next_pod_of_job(failed: int, last: datetime) -> datetime:
+def failures_counted(job: Tree) -> int | None:
+    """Return the failures for which a Job's controller waits, by its status; None if the status omits some.
+
+    A podFailurePolicy with Ignore keeps failures out of the status, but they lengthen the wait as others do.
+    """
+    rules, failed = at(job, "spec.podFailurePolicy.rules"), at(job, "status.failed")
+    ignores = any(at(each, "action") == "Ignore" for each in rules) if isinstance(rules, list) else False
+    return None if ignores else failed if isinstance(failed, int) else 1
+
+
+def next_pod_of_job(failed: int | None, last: datetime) -> datetime:
     """Return when a Job's controller makes its next pod at the latest, by its failed pods and the time of the last.
 
-    A pod that succeeded since the first of them makes it earlier.
+    Without a count it is the longest wait. A pod that succeeded since the first of them makes it earlier.
     """
-    doublings = min(max(failed - 1, 0), 6)
+    doublings = 6 if failed is None else min(max(failed - 1, 0), 6)
     return last + min(JOB_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from webhook.objects.refusal import Phrase
+from webhook.policy.assignment.request import Assignment
 from webhook.report.explained import ClassShown, HookShown, changes, why_it_differs
 
 OTHERS = ("gpu-serving", "gpu-batch")
@@ -9,8 +11,8 @@ LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 
 
 def said(step: str, asked: str = "", *, bearer: str = "", owner: str = "job/train", **more: object) -> list[str]:
-    given = {"others": OTHERS, "default_of": ""} | more
-    return list(changes(asked, step, bearer=bearer, owner=owner, namespace="alpha", **given))  # type: ignore[arg-type]
+    assignment, given = Assignment(None, step, Phrase("x"), asked), {"others": OTHERS, "default_of": "", "keeps": ""}
+    return list(changes(assignment, bearer=bearer, owner=owner, namespace="alpha", **given | more))  # type: ignore[arg-type]
 
 
 def test_a_workload_that_nobody_labelled_is_labelled() -> None:
@@ -32,6 +34,26 @@ def test_a_label_is_changed_where_it_stands() -> None:
     assert alone == f"Create the pod again with another tier at {LABEL}: gpu-batch."
 
 
+def test_a_workload_whose_pods_exist_is_created_again_because_a_label_reaches_none_of_them() -> None:
+    again = "Its pods keep gpu-training. Delete job/train and apply it again with"
+    batch = {"others": ("gpu-batch",), "keeps": "gpu-training"}
+    assert said("workload-type", **batch) == [f"{again} the label gpu-tiers.dev/tier=gpu-batch."]
+    assert said("label", f"Job/train.{LABEL}", bearer="job/train", **batch) == [
+        f"{again} the label gpu-tiers.dev/tier=gpu-batch."
+    ]
+    assert said("label", LABEL, **batch) == [f"{again} another tier at {LABEL}: gpu-batch."]
+
+
+def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
+    batch = {"others": ("gpu-batch",), "keeps": "gpu-serving"}
+    first, second = said("workload-type", owner="deployment/web", **batch)
+    assert first == "kubectl label deployment/web -n alpha --overwrite gpu-tiers.dev/tier=gpu-batch"
+    restart = "kubectl rollout restart deployment/web -n alpha"
+    assert second == f"Its pods keep gpu-serving until they are replaced: {restart}"
+    (_, later) = said("workload-type", owner="cronjob/nightly", **batch)
+    assert later.startswith("It counts for pods that are created after it")
+
+
 def test_a_pod_without_an_owner_is_created_again() -> None:
     (first,) = said("policy-default", owner="", others=("gpu-batch",))
     assert first.startswith("Create the pod again with the label gpu-tiers.dev/tier=gpu-batch.")
@@ -39,7 +61,7 @@ def test_a_pod_without_an_owner_is_created_again() -> None:
 
 def test_where_no_other_tier_is_open_that_is_said() -> None:
     assert said("policy-default", others=()) == [
-        "No other tier is open to it: its tenant's ceiling or the policy leaves none."
+        "No other tier is open to it: its tenant's ceiling, its quota or the policy leaves none."
     ]
 
 

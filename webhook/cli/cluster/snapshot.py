@@ -5,7 +5,6 @@ A part that the user may not read is noted, and left out.
 
 import asyncio
 import base64
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -52,6 +51,7 @@ from webhook.report.lint.snapshot import (
     Taken,
 )
 from webhook.report.replica_mark import ANNOTATION, marks_in
+from webhook.report.shown import without_secret
 
 PATIENCE = 45.0
 """Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
@@ -59,8 +59,6 @@ LOOK_AGAIN = 0.5
 LEASES = "coordination.k8s.io/v1"
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
-_SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
-"""The first segment of the webhook's paths. The API server names them if it gets no answer."""
 
 
 async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> ClusterSnapshot:
@@ -124,7 +122,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
         try:
             dry_run = await _dry_run(reader.client, namespace, reader.policy.default_tier)
         except Forbidden as error:  # without the right, or refused by something else
-            lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({_shown(error.said)})"
+            lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({without_secret(error.said)})"
     gone = () if "configurations" in reader.unread else missing_kinds(found.configurations)
     if gone:  # the API server does not ask a webhook without a configuration, even if it runs
         lacking["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
@@ -145,12 +143,7 @@ async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
         if isinstance(error, Forbidden) and not [*marks_in(warnings)]:
             raise
         said = error.said if isinstance(error, Failed) else str(error)
-    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, _shown(said))
-
-
-def _shown(said: str) -> str:
-    """Hide the secret in the API server's words, because a pipeline stores the output."""
-    return _SECRET.sub("SECRET", said)
+    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, without_secret(said))
 
 
 def _pod(tier: str) -> Tree:

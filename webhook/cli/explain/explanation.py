@@ -132,9 +132,7 @@ async def _judged(
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
         waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(
-            tier_changes(document, assignment, decided, asked.ledger, is_booked=there.gang is not None)
-            if assignment and decided
-            else ()
+            tier_changes(document, there, parts, assignment, decided, asked.ledger) if assignment and decided else ()
         ),
     )
 
@@ -224,16 +222,24 @@ _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 
 def tier_changes(
-    document: Document, assignment: Assignment, decision: Decision, ledger: Accounts, *, is_booked: bool
+    document: Document,
+    there: Explained,
+    parts: list[NewPod],
+    assignment: Assignment,
+    decision: Decision,
+    ledger: Accounts,
 ) -> Iterator[str]:
-    """Yield what would give it another tier. A gang that `is_booked` keeps its tier, whatever room there is later."""
+    """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
     own, offered = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request)
-    if higher and tenant and decision.charge:  # it would be demoted out of another tier without room as well
-        offered = [tier for tier, _ in alternatives(decision.charge, tenant, ledger.usage(tenant), offered)]
+    if (charge := decision.charge) and tenant:
+        whole = sum((each.weight for each in parts), Decimal(0)) if there.gang else charge.gpus
+        offered = [tier for tier, _ in alternatives(replace(charge, gpus=whole), tenant, {}, offered)]
+        if higher:  # it would be demoted out of another tier without room as well
+            offered = [tier for tier, _ in alternatives(charge, tenant, ledger.usage(tenant), offered)]
     others = tuple(each.name for each in offered if each.name not in own)
     if higher:
-        if is_booked and assignment.tier:
+        if there.gang and assignment.tier:
             tier = assignment.tier.name
             yield f"room in {higher} when it is created again: until then all of its pods run as {tier}."
         else:
@@ -241,15 +247,17 @@ def tier_changes(
         if not others:
             return
     outermost = request.facts.owners[-1] if request.facts.owners else None
+    of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
+    kept = [each.now.tier or "no tier" for each in there.pods] or of_gang
     own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
     yield from changes(
-        assignment.asked,
-        assignment.step,
+        assignment,
         bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
         owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
         namespace=document.namespace,
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
+        keeps=", ".join(dict.fromkeys(kept)),
     )
 
 

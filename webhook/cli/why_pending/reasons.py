@@ -34,6 +34,7 @@ from webhook.report.waiting import (
     RefusedPods,
     WhyPending,
     failed_at,
+    failures_counted,
     kueue_says,
     long_time,
     next_pod_of_job,
@@ -198,6 +199,8 @@ async def _with_refusal(
     in_groups = row is not None and bool(row.group_label)  # its own review does not say which group is refused
     if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
         pass
+    elif not still and refused.unreached:
+        sentences.append("It passes once gpu-tiers answers.")
     elif not still:
         sentences.append("There is room now: the next try should pass.")
     elif still != refused.sentence:
@@ -278,7 +281,7 @@ async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tre
     last = max([*ends, *([evicted.at] if evicted else [])], default=None)
     if last is None or not (failed or evicted):
         return PAUSES if await _has_lost_a_pod(asked, document) else ""
-    left = next_pod_of_job(failed if isinstance(failed, int) else 1, last) - datetime.now(UTC)
+    left = next_pod_of_job(failures_counted(document.tree), last) - datetime.now(UTC)
     why = "was evicted" if evicted and evicted.at >= last else "has failed"
     when = f"within {long_time(left)}" if left > timedelta() else "at any moment"
     return f"Its last pod {why}. The Job controller waits longer after each that fails: the next one comes {when}."

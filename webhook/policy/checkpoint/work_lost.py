@@ -92,7 +92,7 @@ IN_WORDS: dict[Saved, str] = {
     "not-saved": "it did NOT save{because}",
     "nothing-listens": "it did NOT save: its program knows nothing of the checkpoint hook",
     "hook-ended": "its hook ended without an error",
-    "no-hook": "it had no preStop hook, and nothing tells whether it saved at SIGTERM",
+    "no-hook": "it had no preStop hook but {grace} s after SIGTERM to save, and nothing tells whether it did",
     "unknown": "nothing tells whether it saved",
 }
 
@@ -106,7 +106,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of an eviction. `seconds` is how long the save took, if known; `because` says why nothing was saved.
 
     `step` is the step that was saved, if the program or its listener reports it. `before_end` are the seconds from that
-    save to the end.
+    save to the end. `grace` is the pod's grace period, which all follows SIGTERM if there is no hook.
     """
 
     saved: Saved
@@ -114,11 +114,12 @@ class Outcome(msgspec.Struct, frozen=True):
     because: str = ""
     step: int | None = None
     before_end: int | None = None
+    grace: int = 0
 
     def __str__(self) -> str:
         if self.saved == "saved" and self.step is not None and self.before_end is not None:
             return f"it saved step {self.step:,}, {self.before_end} s before it ended"
-        return IN_WORDS[self.saved].format(seconds=self.seconds, because=self.because)
+        return IN_WORDS[self.saved].format(seconds=self.seconds, because=self.because, grace=self.grace)
 
 
 LATE = Outcome("not-saved", because=" in time")

@@ -245,14 +245,14 @@ _IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
     """Warn of tiers that the tenant names and may not use, and of a demotion to none.
 
-    The API server refuses those next to `allowedTiers`.
+    The API server refuses those next to `allowedTiers`. An unknown maxTier has a warning of its own.
     """
     rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
     listed = ((f"spec.demoteTo[{index}]", name) for index, name in enumerate(tenant.demote_to))
     for where, name in (("spec.defaultTier", tenant.default_tier), *rows, *listed):
-        tier = policy.tiers.get(name or "")
-        if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
-            yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
+        tier, ceiling = policy.tiers.get(name or ""), policy.tiers.get(tenant.max_tier or "")
+        if tier and ceiling and not tenant.may_use(tier, policy.tiers):
+            yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=ceiling.name)
     if demotes_nowhere(tenant, policy):
         yield AdmissionWarning("demotes-nowhere")
     else:

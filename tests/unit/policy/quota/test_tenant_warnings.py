@@ -55,6 +55,11 @@ def test_a_tier_that_the_ceiling_forbids() -> None:
     ]
 
 
+def test_nothing_is_above_a_ceiling_that_is_no_tier() -> None:
+    tenant = a_tenant(maxTier="gold", defaultTier="gpu-serving").allowing(2, tier="gpu-training")
+    assert said(tenant) == [f'[unknown-tier] spec.maxTier: unknown tier "gold"; {TIERS}']
+
+
 def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-serving", "gpu-batch"]).allowing(2, tier="gpu-serving")
     (sentence,) = said(tenant)
