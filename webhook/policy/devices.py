@@ -107,8 +107,8 @@ class DeviceTaintRule(View, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """A device of one node, with the taints of its slice and of rules.
 
-            `whole`: no other allocation uses a part of it. It is not a partition and not `shareable`.
-        """
+    `whole`: no other allocation uses a part of it. It is not a partition and not `shareable`.
+    """
 
     key: DeviceKey
     node: str
