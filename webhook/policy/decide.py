@@ -226,7 +226,7 @@ def decision_with(
         needed,
         placement=placement,
         scheduling=scheduling,
-        tolerations=due_tolerations(assignment.tier, policy),
+        tolerations=due_tolerations(assignment.tier, policy) if policy.device_preemption == "On" else None,
     )
 
 

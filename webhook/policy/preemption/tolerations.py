@@ -12,10 +12,8 @@ from webhook.policy.values.tiers import Tier
 Tolerations = tuple[Mapping[str, Any], ...]
 
 
-def due_tolerations(tier: Tier | None, policy: TierPolicy) -> Tolerations | None:
-    """Return all tolerations of our taint that a pod of that tier has; None where nodes are not reserved."""
-    if policy.device_preemption != "On":
-        return None
+def due_tolerations(tier: Tier | None, policy: TierPolicy) -> Tolerations:
+    """Return all tolerations of our taint that a pod of that tier has."""
     evicting = (each for each in policy.tiers if each.preemption_policy != "Never")
     borne = (each.name for each in evicting if tier is not None and each.value <= tier.value)
     return tuple({"key": RESERVED, "operator": "Equal", "value": name, "effect": "NoSchedule"} for name in borne)
