@@ -1,6 +1,9 @@
 """Random clusters whose GPUs come by DRA, each beside a twin whose GPUs a device plugin has: the same tiers run there.
 
 In the twin kube-scheduler evicts by itself. Both have fresh pods of the lowest tier, and claims elsewhere come and go.
+Of the seeds 0 to 19 two may differ. In 7 a pod of the same tier may take what was freed for another, which then has a
+pod of a higher tier evicted: the scheduler nominates a node for one pod, a reservation is for a tier. In 17 fresh pods
+may take one device on each of two nodes, and a pod that needs two waits.
 """
 
 import os

@@ -12,6 +12,7 @@ The order of nodes and of pods is kube-scheduler's, with the work that would be 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from math import inf
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +34,9 @@ MOST_PROBLEMS = 3
 
 
 Cost = tuple[float, ...]
-"""What a choice costs: the lower, the better."""
+"""The price of a choice: the lower, the better."""
+WORTH_WAITING = 4
+"""The parts of it that are worth to wait for another preemptor: those up to the highest tier that is evicted."""
 
 
 def decide_preemption(
@@ -68,6 +71,8 @@ def _plan(gang: str, state: ClusterState, rules: Rules, within: frozenset[str] |
         units = {node: found for node, found in units.items() if node in within}
     if not search.place(ending, units):
         raise search.reason()
+    if (node := search.first_reserved) is not None:
+        raise NobodyEvicted("preemption-after-another", pod=preemptor.shown, node=node)
 
     # 5. Who can stay. A group that goes as a whole may have made room on a second node.
     chosen = sorted(search.chosen, key=lambda unit: (-unit.tier, -unit.at_risk))
@@ -219,7 +224,8 @@ class _Search:
             # 1. The cheapest node for the first of its choices that some node has.
             for number, demand in enumerate(shape.demands):
                 if (id(shape), number) not in known:
-                    weighed = ((room.node.name, self._weighed(room, demand, gone, units)) for room in shape.taking)
+                    rooms = (*shape.taking, *shape.shared)
+                    weighed = ((room.node.name, self._weighed(room, demand, gone, units)) for room in rooms)
                     known[id(shape), number] = {name: found for name, found in weighed if found}
                 costs = known[id(shape), number]
                 if costs:
@@ -244,7 +250,11 @@ class _Search:
         self, room: NodeCapacity, demand: Demand, gone: frozenset[str], units: Mapping[str, list[Unit]]
     ) -> tuple[Cost, list[Unit]] | None:
         victims = room.victims(demand, gone, units.get(room.node.name, ()))
-        return None if victims is None else (self._cost(victims), victims)
+        if victims is None:
+            return None
+        cost = self._cost(victims)
+        # A node that is reserved for another pod is waited for only where higher tiers would be evicted elsewhere.
+        return (*cost[:WORTH_WAITING], inf) if room.node.name in self._taken else cost, victims
 
     def _cost(self, victims: list[Unit]) -> Cost:
         """Return what the choice of a node costs. The eviction of a pod that does not end in time would not help."""
@@ -260,6 +270,11 @@ class _Search:
             len(pods),
             -min(unit.started_at for unit in victims),
         )
+
+    @property
+    def first_reserved(self) -> str | None:
+        """The first of its nodes that is reserved for another preemptor."""
+        return next((each for each in self.nodes if each in self._taken), None)
 
     def is_placed(self, gone: frozenset[str]) -> bool:
         """Tell whether the pods that were placed still fit once these pods are gone."""

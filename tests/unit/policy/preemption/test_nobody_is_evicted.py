@@ -211,7 +211,8 @@ def test_a_node_that_is_reserved_for_another_pod() -> None:
 
 def reserved_with_victim(cluster: DraCluster, gpus: int) -> None:
     """Node b has two devices, which a pod holds that was evicted for a pod of so many."""
-    cluster.node("b", gpus=2)
+    if "b" not in cluster.nodes:
+        cluster.node("b", gpus=2)
     cluster.running("going", "b", gpus=2)
     cluster.ending("going")
     cluster.waiting("first", gpus=gpus)
@@ -236,6 +237,19 @@ def test_another_preemptor_that_needs_all_of_its_node() -> None:
     reserved_with_victim(cluster, 2)
     plan = cluster.decide("high")
     assert isinstance(plan, EvictionPlan)
+    assert plan.nodes == ("a",)
+
+
+def test_another_preemptor_is_waited_for_where_a_higher_tier_would_go_instead() -> None:
+    """On the reserved node a pod of gpu-interactive is left, on the other one a pod of gpu-batch."""
+    cluster = full()
+    cluster.node("b", gpus=3)
+    reserved_with_victim(cluster, 2)
+    cluster.running("lowest", "b", "gpu-interactive")
+    assert reason(cluster) == "preemption-after-another"
+    cluster.pods["lowest"]["spec"].update(priorityClassName="gpu-batch", priority=400)
+    plan = cluster.decide("high")
+    assert isinstance(plan, EvictionPlan), "nothing is gained by waiting"
     assert plan.nodes == ("a",)
 
 
