@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from localcluster.ports import free_ports
-from localcluster.prometheus import Backfilled, Told
+from localcluster.prometheus import Backfilled, Sample
 from tests.alerts.promtool import promtool
 from tests.alerts.test_alerts import SERIES
 from webhook.server.metric_table import TABLE
@@ -33,7 +33,7 @@ def since_then(minute: int) -> float | None:
     return minute - 1419.0 if minute >= 1420 else None
 
 
-def a_day() -> dict[str, Told]:
+def a_day() -> dict[str, Sample]:
     """Every metric of the table with all of its labels. What counts begins with its first event; none stood at 0."""
     found = {}
     for row in TABLE:

@@ -9,7 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from localcluster.ports import free_ports
-from localcluster.prometheus import Backfilled, Told
+from localcluster.prometheus import Backfilled, Sample
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of, text_of
 from webhook.page.routes import rendered, use_chart
@@ -25,12 +25,12 @@ NOON, AWAY, BACK = 720, 1000, 1100
 """Minutes: the leader changes; both replicas are not scraped for a while."""
 
 
-def in_use(gpus: float, since: int, until: int = 10_000) -> Told:
+def in_use(gpus: float, since: int, until: int = 10_000) -> Sample:
     """GPU-seconds of so many GPUs that one replica counts in that time."""
     return lambda minute: None if AWAY < minute < BACK or minute < since else gpus * 60 * (min(minute, until) - since)
 
 
-def evicted(pods: int, at: int) -> Told:
+def evicted(pods: int, at: int) -> Sample:
     """Return a series with this many pods at that minute and none before and after."""
     return lambda minute: None if AWAY < minute < BACK else float(pods * (minute >= at))
 
@@ -41,7 +41,7 @@ def of(metric: str, **labels: str) -> str:
 
 
 A, B = {"instance": "a", "cluster": "eu"}, {"instance": "b", "cluster": "eu"}
-SERIES: dict[str, Told] = {
+SERIES: dict[str, Sample] = {
     of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **A): in_use(8, 0, NOON),
     of("gpu_seconds", tenant="alpha", tier="gpu-training", flavor="", **B): in_use(8, NOON),
     of("gpu_seconds", tenant="beta", tier="gpu-training", flavor="h100", **B): in_use(4, NOON),

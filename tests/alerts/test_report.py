@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from localcluster.ports import free_ports
-from localcluster.prometheus import Backfilled, Told
+from localcluster.prometheus import Backfilled, Sample
 from webhook.cli.main import app
 
 from .promtool import promtool
@@ -23,7 +23,7 @@ A, B = {"instance": "a"}, {"instance": "b"}
 
 def preempted(
     pods: int, at: int, tenant: str, outcome: str, lost: float, *, exact: bool, **replica: str
-) -> dict[str, Told]:
+) -> dict[str, Sample]:
     """The series of one pair of tiers, which begin when the first pod is evicted: none stands at 0 before."""
     labels = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training", "tenant": tenant, "outcome": outcome}
     is_exact = str(exact).lower()
@@ -31,7 +31,7 @@ def preempted(
     return found | ({of("lost_gpu_seconds", **labels, exact=is_exact, **replica): born(lost, at)} if lost else {})
 
 
-def born(value: float, at: int) -> Told:
+def born(value: float, at: int) -> Sample:
     return lambda minute: None if minute < at else value
 
 
@@ -40,7 +40,7 @@ def restarted(minute: int) -> float:
     return 3.0 if minute < RESTARTED else float(minute >= RESTARTED + 60)
 
 
-SERIES: dict[str, Told] = {
+SERIES: dict[str, Sample] = {
     **preempted(3, 900, "alpha", "saved", 36.0, exact=True, **A),
     **preempted(1, 1100, "alpha", "saved", 12.0, exact=True, **B),
     **preempted(2, 1000, "alpha", "no-hook", 8 * HOUR, exact=False, **A),

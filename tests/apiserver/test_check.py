@@ -68,7 +68,9 @@ def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_mis
         assert words(check(installed, "--wait=1m"))["webhook"] == "ok"
         with hanging(installed):
             output = what(check(installed), "webhook")
-        assert output.endswith("Ignore has it, and it waited for an answer: replicas hang, or the network blocks them")
+        assert output.endswith(
+            "failurePolicy Ignore, and it waited for an answer: replicas hang, or the network blocks them"
+        )
         seconds = output.removeprefix("mutate and validate: did not mark a dry run, which took ").partition(" s: ")[0]
         assert float(seconds) >= 9
     finally:

@@ -55,7 +55,7 @@ def test_all_gates_are_opened_once_the_guard_is_gone(installed: Installed, names
 
     counted = asked(cluster, namespace)
     assert counted.exit_code == 0
-    assert counted.output.startswith(f"20 pods wait behind the gate {GATE}. To let them go, write --yes; quotas may be")
+    assert counted.output.startswith(f"20 pods wait behind the gate {GATE}. To start them, add --yes; ")
 
     refused = asked(cluster, namespace, "--yes", kubeconfig=stranger)
     assert refused.exit_code == 2

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.apiserver
 
 SENTENCE = (
     "spec.priorityClassName: system-node-critical (2000001000) is above the ceiling of tenant epsilon; "
-    "its pods may have a class of value 800 at most, or none. See TenantQuota/epsilon."
+    "its pods may have a class of value 800 at most, or none. See TenantQuota/epsilon. [class-above-ceiling]"
 )
 
 

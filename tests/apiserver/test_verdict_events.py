@@ -12,7 +12,7 @@ pytestmark = pytest.mark.apiserver
 
 def no_room(tenant: str) -> str:
     at = f"exceeded quota: tenant {tenant}: the total is at 2 of 2 GPUs; this pod asks for 1."
-    return f"{at} Would fit: no tier now. See TenantQuota/{tenant}."
+    return f"{at} Would fit: no tier now. See TenantQuota/{tenant}. [over-quota]"
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_the_sentence_names_class_ceiling_and_tenant_for_pods_with_gpus_too(enfo
     write(enforced.cluster, [a_tenant(namespace=research, **SERVING)])
     sentence = (
         "spec.priorityClassName: system-node-critical (2000001000) is above the ceiling of tenant alpha; "
-        "its pods may have a class of value 800 at most, or none. See TenantQuota/alpha."
+        "its pods may have a class of value 800 at most, or none. See TenantQuota/alpha. [class-above-ceiling]"
     )
     for manifest in (CRITICAL, CRITICAL_MIRROR, pod(main=GPU, priorityClassName="system-node-critical")):
         assert said_of(enforced.cluster, research, manifest).endswith(f"denied request: {sentence}")

@@ -102,6 +102,12 @@ def test_every_refusal_of_the_table_is_explained(name: str) -> None:
     assert any(tells(pieces, TABLE[name]) for pieces in documented())
 
 
+def test_a_refusal_is_found_by_its_id() -> None:
+    """In the row with its words, as the sentence ends with it."""
+    spans = set(page("docs/troubleshooting.md").spans())
+    assert [name for name in TABLE.keys() - NOT_ONE_BY_ONE.keys() if f"[{name}]" not in spans] == []
+
+
 def test_every_complaint_of_the_log_is_explained() -> None:
     spans = set(page("docs/troubleshooting.md").spans())
     assert [(where, event) for where, event in complaints() if event not in spans] == []
@@ -115,6 +121,7 @@ def test_no_sentence_is_explained_that_nobody_says() -> None:
         TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("tell ", "choose "))
     ]
     said += [f"[{warning}] {text}" for warning, text in OF_SETTING_UP.items()]
+    said += [f"[{name}]" for name in TABLE]
     text = page("docs/troubleshooting.md").prose
     for section in OUR_WORDS:
         _, there, below = text.partition(f"### {section}\n")

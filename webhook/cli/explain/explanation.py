@@ -248,7 +248,7 @@ def tier_changes(
             return
     outermost = request.facts.owners[-1] if request.facts.owners else None
     of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
-    kept = [each.now.tier or "no tier" for each in there.pods] or of_gang
+    tiers = [each.now.tier or "no tier" for each in there.pods] or of_gang
     own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
     yield from changes(
         assignment,
@@ -257,7 +257,7 @@ def tier_changes(
         namespace=document.namespace,
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
-        keeps=", ".join(dict.fromkeys(kept)),
+        keeps=", ".join(dict.fromkeys(tiers)),
     )
 
 
