@@ -64,7 +64,8 @@ ANSWERED = {  # what a researcher has: each answer, and what is missing in it
     "usage": "same",
 }
 
-UNSAID = ("Without ", "ClusterRole ", "not checked: ", "Nothing found by the other rules.", "Of what could be read, ")
+OF_A_PART = ("No workload that could be read", "Nothing that could be read")
+UNSAID = ("Without ", "ClusterRole ", "not checked: ", "Nothing found by the other rules.", *OF_A_PART)
 """Sentences on what can't be told."""
 OF_THE_MOMENT = ("since", "pending", "last", "triesAgain", "times", "unread", "notChecked", "notes")
 

@@ -14,7 +14,8 @@ from webhook.policy.metadata_keys import KNOWN_KEYS, unknown_keys
 ROOT = Path(__file__).parents[3]
 _KEY = re.compile(r"(?<![a-z.-])gpu-tiers\.dev/(?!v1)[a-z][a-z-]*[a-z]")
 _NO_KEYS_OF_USERS = {"gpu-tiers.dev/webhook", "gpu-tiers.dev/settled", "gpu-tiers.dev/leader-address"}
-"""What events bear, and our Lease."""
+_NO_KEYS_OF_USERS |= {"gpu-tiers.dev/reserved", "gpu-tiers.dev/reservation", "gpu-tiers.dev/failed-preemptions"}
+"""What events bear, our Lease, and nodes that are reserved."""
 
 
 @pytest.mark.parametrize(
