@@ -39,6 +39,7 @@ class Cluster:
         self._sealed: dict[str, Account] = {}
         self._tenants: set[str] = set()
         self._wrong: list[str] = []
+        self.is_rebuilding = False
         self.api.history(TENANT_QUOTAS).on_write = self._written
         self.api.history(PODS).on_write = self._note_gates
 
@@ -71,6 +72,7 @@ class Cluster:
 
     async def empty(self, tenant: str) -> None:
         """Empty the status."""
+        self.is_rebuilding = True
         self.api.change(TENANT_QUOTAS, ("", tenant), status=None)
         await self.balance()
 
@@ -258,7 +260,10 @@ class Cluster:
             for each in self.truth.named(State.RESERVED, State.STORED, State.PREEMPTED)
             if each.namespace not in known
         ]
-        if lost:
+        # An account that was emptied while a namespace moved out of it is rebuilt without the namespace. The pods there
+        # are in no account until the other one takes the namespace in. Until then no create is admitted there.
+        self.is_rebuilding = self.is_rebuilding and bool(lost)
+        if lost and not self.is_rebuilding:
             raise Overdrawn(f"{lost} were reserved, and are in no ledger")
 
     def account(self, tenant: str = "alpha") -> Account | None:
