@@ -34,6 +34,10 @@ def home(installed: Installed) -> Iterator[str]:
         cluster.kubectl(*command)
     installed.tenant(TENANT, name, **QUOTA)
     installed.eventually(lambda: not installed.create(gpu_pod("bystander"), name).code, "the other pod")
+    above = training_pod({}) | {"metadata": {"name": "above"}}
+    above["spec"]["priorityClassName"] = "system-node-critical"
+    policy = "ValidatingAdmissionPolicy 'gpu-tiers-ceilings'"
+    installed.eventually(lambda: policy in installed.create(above, name, dry_run=True).stderr, "its ceiling")
     yield name
     cluster.api.delete(f"tenantquota/{TENANT}")
     cluster.api.delete(f"namespace/{name}", wait=False)
