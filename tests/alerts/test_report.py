@@ -80,7 +80,7 @@ def test_what_preemptions_have_cost_by_tenant_tier_and_evictor(prometheus: str) 
     assert is_exact[6] == "In 12h 10 pods were preempted: 4 saved (40%), and lost at most 10.0 GPU-hours."
     assert is_exact[8] == (
         "Pods without a hook, or with a program that ignores it, lost at most 10.0 GPU-hours. "
-        "By what those lost that saved, a hook would have kept at most 10.0 GPU-hours of it."
+        "By the losses of pods that saved, a hook would have saved at most 10.0 GPU-hours of it."
     )
 
 

@@ -39,7 +39,7 @@ class Cluster:
         self._sealed: dict[str, Account] = {}
         self._tenants: set[str] = set()
         self._wrong: list[str] = []
-        self.is_rebuilding = False
+        self._emptied: set[str] = set()
         self.api.history(TENANT_QUOTAS).on_write = self._written
         self.api.history(PODS).on_write = self._note_gates
 
@@ -72,7 +72,7 @@ class Cluster:
 
     async def empty(self, tenant: str) -> None:
         """Empty the status."""
-        self.is_rebuilding = True
+        self._emptied.add(tenant)
         self.api.change(TENANT_QUOTAS, ("", tenant), status=None)
         await self.balance()
 
@@ -262,8 +262,9 @@ class Cluster:
         ]
         # An account that was emptied while a namespace moved out of it is rebuilt without the namespace. The pods there
         # are in no account until the other one takes the namespace in. Until then no create is admitted there.
-        self.is_rebuilding = self.is_rebuilding and bool(lost)
-        if lost and not self.is_rebuilding:
+        if not lost:
+            self._emptied.clear()
+        if any(not self._emptied or self.owner(self.truth.creates[name].namespace) in self._emptied for name in lost):
             raise Overdrawn(f"{lost} were reserved, and are in no ledger")
 
     def account(self, tenant: str = "alpha") -> Account | None:
