@@ -1,7 +1,7 @@
 """Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of nodes, devices of DRA."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -152,7 +152,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
             return [_node_for(pod, each) for each in nodes or () if name not in each.offers]
 
         asks = {name: waiting.asks[name] for name in by_class}
-        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid, now)
+        rooms += await rooms_by_devices(asked, pod, tree, waiting, asks, nodes_of, by_uid)
     return merged(rooms) if rooms else None
 
 
@@ -229,7 +229,6 @@ async def rooms_by_devices(
     by_class: Mapping[str, Decimal],
     nodes_of: NodesOf,
     pods: Mapping[str, GpuHolder],
-    now: datetime,
 ) -> list[Room]:
     """Return the room for each DRA request of a pod; `by_class` are its resources that DeviceClasses serve.
 
@@ -245,7 +244,7 @@ async def rooms_by_devices(
         names = [*by_class, *(each.source for each in pod.spec.resource_claims)]
         return [Room(" and ".join(names), (EVICTS_NOBODY,), None)]
     rules = await reader.part("device_taints", device_taint_rules(reader.client), (), "which devices are tainted")
-    evictions = await device_evictions(asked, tree, now)
+    evictions = await device_evictions(asked, tree, datetime.now(UTC))
     use = DeviceUse(inventory(slices, rules, claims, classes), pods, evictions)
     if asked.policy.device_preemption == "On":
         use = replace(use, lower="lower")
