@@ -131,14 +131,15 @@ class DevicePreemption:
         # 1. Mostly nobody waits, and nothing is reserved.
         policy = self.policy()
         due = self._due(view, policy)
-        self._reserved = Counter(each.reserved_for for each in view.reserved() if each.reserved_for)
-        if not due and not view.reserved():
+        reserved = view.reserved()
+        self._reserved = Counter(each.reserved_for for each in reserved if each.reserved_for)
+        if not due and not reserved:
             return
         now, nodes = time.time(), ReservedNodes(self.client, view.node_written)
         at_risk = {each.uid: each.gpus * max(0.0, now - each.since) for each in self.at_risk()}
         state = await asyncio.to_thread(view.state(policy.classes, now, at_risk))
         there = reservations(state)
-        for node in view.reserved():
+        for node in reserved:
             if node.name not in {name for each in there.values() for name in each.nodes}:
                 await nodes.clear(node.name)
         if policy.device_preemption == "Remove" or self.known.eviction().devices:

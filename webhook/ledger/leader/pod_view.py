@@ -255,8 +255,9 @@ class PodView:
         return holding
 
     def _count(self, holding: Holding, pods: int) -> None:
-        counts, alike = self._counts.get(holding.namespace), _alike(holding)
+        counts = self._counts.get(holding.namespace)
         if counts is not None and _is_counted(holding):
+            alike = _alike(holding)
             counts[alike] += pods
             if not counts[alike]:
                 del counts[alike]
