@@ -5,7 +5,7 @@ Each object is reduced at once to what is judged of it. The leader follows them 
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Self, TypeVar
 
@@ -110,22 +110,11 @@ class SchedulingView(Reflectors):
         found = self._found
         pods, nodes, groups = dict(found.pods.objects), dict(found.nodes.objects), list(found.groups.objects.values())
         slices, taints = list(found.slices.objects.values()), list(found.taints.objects.values())
-        claims = {each.key: each for each in found.claims.objects.values()}
-        budgets: defaultdict[str, list[DisruptionBudget]] = defaultdict(list)
-        for each in found.budgets.objects.values():
-            budgets[each.namespace].append(each)
+        claims, budgets = list(found.claims.objects.values()), list(found.budgets.objects.values())
 
         def made() -> ClusterState:
-            return ClusterState(
-                nodes=nodes,
-                pods=pods,
-                claims=claims,
-                inventory=inventory(slices, taints, claims.values(), classes),
-                now=now,
-                budgets=budgets,
-                groups={f"{each.metadata.namespace}/{each.metadata.name}": each for each in groups},
-                at_risk=at_risk,
-            )
+            devices = inventory(slices, taints, claims, classes)
+            return ClusterState(nodes, pods, _claims(claims), devices, now, _budgets(budgets), _groups(groups), at_risk)
 
         return made
 
@@ -140,20 +129,33 @@ async def listed_state(client: Client, policy: TierPolicy, now: float) -> Cluste
     nodes = [node_state(read(raw, SchedulableNode)) for raw in await objects(path("v1", "nodes"))]
     claims = await device_claims(client)
     slices, taints = await resource_slices(client), await device_taint_rules(client)
-    budgets: defaultdict[str, list[DisruptionBudget]] = defaultdict(list)
-    for budget in await disruption_budgets(client):
-        budgets[budget.namespace].append(budget)
+    budgets = _budgets(await disruption_budgets(client))
     version = await served_version(client, POD_GROUPS, "podgroups")
     groups = [read(raw, PodGroup) for raw in await objects(path(version, "podgroups"))] if version else []
     return ClusterState(
         nodes={each.name: each for each in nodes},
         pods={each.uid: each for each in pods},
-        claims={each.key: each for each in claims},
+        claims=_claims(claims),
         inventory=inventory(slices, taints, claims, policy.classes),
         now=now,
         budgets=budgets,
-        groups={f"{each.metadata.namespace}/{each.metadata.name}": each for each in groups},
+        groups=_groups(groups),
     )
+
+
+def _claims(found: Iterable[DeviceClaim]) -> dict[str, DeviceClaim]:
+    return {each.key: each for each in found}
+
+
+def _budgets(found: Iterable[DisruptionBudget]) -> dict[str, list[DisruptionBudget]]:
+    budgets: defaultdict[str, list[DisruptionBudget]] = defaultdict(list)
+    for each in found:
+        budgets[each.namespace].append(each)
+    return budgets
+
+
+def _groups(found: Iterable[PodGroup]) -> dict[str, PodGroup]:
+    return {f"{each.metadata.namespace}/{each.metadata.name}": each for each in found}
 
 
 def _reflector(
