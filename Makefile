@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 K8S ?= 1.37
 NODE ?= fake
 REPLICAS ?= 1
+DEVICES ?= 0
 MINUTES ?= 10
 RUNS ?= 3
 SEED ?= 200000
@@ -42,7 +43,7 @@ build-release: $(VENV)/dev.stamp  ## that, and what make test-release needs besi
 	@$(BIN)/python -m installation build --all || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=8 --dist=loadscope --durations=20
+	$(BIN)/python -m pytest -m "not release and not frameworks" --ignore=tests/operators --numprocesses=auto --dist=loadscope --durations=20
 
 test-release: build-release  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
 	$(BIN)/python -m pytest -m release --ignore=tests/operators --numprocesses=2 --dist=loadscope --durations=20
@@ -79,7 +80,7 @@ lint: $(VENV)/dev.stamp  ## ruff, mypy --strict, import-linter, vulture, hadolin
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
 cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; says where its page is; last line: export KUBECONFIG=…
-	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE) --replicas $(REPLICAS)
+	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE) --replicas $(REPLICAS) --devices $(DEVICES)
 
 cluster-down: $(VENV)/dev.stamp  ## stops that cluster
 	@$(BIN)/python -m installation down

@@ -9,10 +9,9 @@ import base64
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from certs.make import utc_now
@@ -71,23 +70,14 @@ class WebhookConfigurations:
     every: float = 60.0
     paths: frozenset[str] = frozenset()
     """The paths at which the webhook answers: all paths in the configurations."""
-    _seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
+    """The configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
     _one_check_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @property
-    def seen(self) -> Mapping[str, Seen]:
-        """Return the configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
-        return MappingProxyType(self._seen)
 
     @property
     def read(self) -> bool:
         """True once both have been looked for, so that `paths` is complete."""
-        return len(self._seen) == len(KINDS)
-
-    @property
-    def registered(self) -> bool:
-        """True if the API server calls the webhook by both. Otherwise requests pass unseen."""
-        return all(kind in self._seen and self._seen[kind].registered for kind in KINDS)
+        return len(self.seen) == len(KINDS)
 
     def trusted_since(self, bundle: bytes) -> datetime | None:
         """Return since when every entry of both configurations has exactly this bundle; None while one does not.
@@ -95,7 +85,7 @@ class WebhookConfigurations:
         A missing configuration counts as having it, because nobody calls by it, and it gets the bundle when it returns.
         """
         encoded = frozenset({_encoded(bundle)})
-        seen = [self._seen.get(kind) for kind in KINDS]
+        seen = [self.seen.get(kind) for kind in KINDS]
         times = [one.since for one in seen if one is not None and one.bundles <= encoded]
         return max(times) if len(times) == len(KINDS) else None
 
@@ -147,11 +137,11 @@ class WebhookConfigurations:
         return version
 
     def _note(self, kind: str, found: Json | None) -> None:
-        before, after = self._seen.get(kind), Seen(found, utc_now())
+        before, after = self.seen.get(kind), Seen(found, utc_now())
         if before is not None and before.bundles == after.bundles:
             after = Seen(found, before.since)
-        self._seen[kind] = after
-        self.paths = frozenset().union(*(each.paths for each in self._seen.values())) - {""}
+        self.seen[kind] = after
+        self.paths = frozenset().union(*(each.paths for each in self.seen.values())) - {""}
         if before is None or before.registered != after.registered:
             about = {"kind": kind, "name": self.name}
             if after.registered:

@@ -16,7 +16,7 @@ class Watched:
     def __init__(self, node: NodeCluster, namespace: str) -> None:
         self.node = node
         kubectl = str(find(binaries(node.kubernetes.minor)["kubectl"]))
-        command = ["get", "pods", f"--namespace={namespace}", "--watch", "--output=json"]
+        command = ["get", "pods", f"--namespace={namespace}", "--watch", "--output-watch-events", "--output=json"]
         name = f"watch-{namespace}"
         self.process: Process = node.processes.start(name, [kubectl, f"--kubeconfig={node.kubeconfig}", *command])
 
@@ -24,17 +24,26 @@ class Watched:
         """Stop writing."""
         self.node.processes.end(self.process)
 
-    def states(self) -> list[Tree]:
-        """Return the states so far, the oldest first, without a half-written last one."""
+    def changes(self) -> list[Tree]:
+        """Return the watch's events so far, the oldest first, without a half-written last one."""
         text, decoder, found = self.process.log.read_text(), json.JSONDecoder(), []
         while text := text.lstrip():
             try:
-                state, length = decoder.raw_decode(text)
+                change, length = decoder.raw_decode(text)
             except json.JSONDecodeError:
                 break
-            found.append(state)
+            found.append(change)
             text = text[length:]
         return found
+
+    def states(self) -> list[Tree]:
+        """Return the states so far, the oldest first."""
+        return [change["object"] for change in self.changes()]
+
+    def has_gone(self, uid: str) -> bool:
+        """Whether the pod's last state is written, which comes some time after others see its end."""
+        ends = (each["object"] for each in self.changes() if each["type"] == "DELETED")
+        return any(each["metadata"]["uid"] == uid for each in ends)
 
     def container(self, uid: str) -> str:
         """The id that a pod's only container has at its runtime."""

@@ -32,6 +32,7 @@ from pictures import (  # noqa: E402
     creates,
     preemption,
     queue,
+    saves,
 )
 from pictures import placement as layout  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
@@ -74,6 +75,7 @@ def files() -> Iterator[tuple[Path, str]]:
     layouts = read_layouts(PICTURES / "placement.json")
     yield PICTURES / "placement.svg", layout.picture(layouts)
     yield PICTURES / "queue.svg", queue.picture(read_queue_run(PICTURES / "queue.json"))
+    yield PICTURES / "saves.svg", saves.picture()
     yield ROOT / "docs" / "placement.md", placement(layouts)
     benched = read_measured(PICTURES / "creates.json")
     yield PICTURES / "creates.svg", creates.picture(benched)

@@ -4,10 +4,12 @@ import argparse
 import sys
 from functools import partial
 
-from installation.fill import fill, prepare, way_to_page
+from installation.fill import fill, parts, prepare, way_to_page
 from installation.policy_file import PolicyFile
 from localcluster import arguments, keeper
-from localcluster.binaries import find, release_binaries
+from localcluster.binaries import release_binaries, say
+from localcluster.node.packages import NodeError, have_packages
+from localcluster.parts import Part, have, of_binary
 from localcluster.versions import KUBERNETES
 
 
@@ -16,22 +18,38 @@ def run(asked: argparse.Namespace) -> None:
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
         case "build":
-            prepare(asked.kubernetes, real=False)
-            prepare(asked.kubernetes, real=True)
-            for minor in KUBERNETES if asked.all else ():
-                prepare(minor, real=False)
-            for binary in release_binaries().values() if asked.all else ():
-                find(binary)
+            build(asked.kubernetes, everything=asked.all)
         case "up":
             prepare(asked.kubernetes, real=real)
-            replicas = f"--replicas={asked.replicas}"
-            kubeconfig = keeper.up(asked.kubernetes, "installation", replicas, real=real)
+            options = f"--replicas={asked.replicas}", f"--devices={asked.devices}"
+            kubeconfig = keeper.up(asked.kubernetes, "installation", *options, real=real)
             print(f"The page: {way_to_page(kubeconfig)}")
             print(f"export KUBECONFIG={kubeconfig}")
         case "keep":
-            keeper.keep(asked.kubernetes, partial(fill, replicas=asked.replicas), PolicyFile(), real=real)
+            keeper.keep(
+                asked.kubernetes, partial(fill, replicas=asked.replicas, devices=asked.devices), PolicyFile(), real=real
+            )
         case _:
             keeper.down()
+
+
+def build(minor: str, *, everything: bool) -> None:
+    """Have what the tests' clusters are made of, and `everything` that those of a release take beside it.
+
+    Where no real node can run, say why, and have the rest.
+    """
+    wanted: list[Part] = []
+    try:
+        have_packages()
+        wanted += parts(minor, real=True)
+    except NodeError as error:
+        say(str(error))
+        wanted += parts(minor, real=False)
+    if everything:
+        for other in KUBERNETES.keys() - {minor}:
+            wanted += parts(other, real=False)
+        wanted += map(of_binary, release_binaries().values())
+    have(wanted)
 
 
 def main() -> int:
@@ -40,10 +58,16 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="have in the cache what clusters are made of")
     arguments.add_version(build)
-    build.add_argument("--all", action="store_true", help="the other Kubernetes, Helm 4 and actionlint too")
+    build.add_argument("--all", action="store_true", help="what the tests of a release run too")
     for command in arguments.add_up_and_down(commands):
         command.add_argument("--replicas", type=int, default=1, metavar="COUNT", help="of gpu-tiers")
-    return arguments.exit_code(lambda: run(arguments.checked(parser)), "installation")
+        command.add_argument(
+            "--devices", type=int, default=0, metavar="COUNT", help="GPUs by DRA, on one more fake node"
+        )
+    asked = arguments.checked(parser)
+    if getattr(asked, "devices", 0) and asked.node == "real":
+        parser.error("--devices: fake nodes alone have them; leave out --node=real")
+    return arguments.exit_code(lambda: run(asked), "installation")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import yaml
 
 from installation.helm import ROOT
 from localcluster import Cluster
+from localcluster.waiting import wait_until
 
 EXAMPLES: Path = ROOT / "examples"
 NOT_IN_THE_CHARTS_POLICY = {"apiVersion", "kind", "preset", "mode"}  # written by the chart, or values of their own
@@ -19,6 +20,9 @@ def example_policy() -> dict[str, object]:
 
 
 def add_tenants(cluster: Cluster) -> None:
-    """Add the examples' tenants, and wait until the webhook has read them."""
-    cluster.kubectl("apply", "-f", str(EXAMPLES / "tenants"))
+    """Add the examples' tenants once the active policy has their tiers, and wait until the webhook has read them."""
+    apply = ("apply", "-f", str(EXAMPLES / "tenants"))
+    wait_until(
+        lambda: cluster.kubectl(*apply, check=False).code == 0, TENANTS_SECONDS, "the tenants are applied", pause=2
+    )
     cluster.kubectl("wait", "--for=condition=Ready", "tenantquota", "--all", f"--timeout={TENANTS_SECONDS}s")

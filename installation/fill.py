@@ -1,18 +1,21 @@
 """Installs gpu-tiers in Enforce, and what `kubectl apply -f examples/` needs, into a local cluster that is up."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from installation.examples import add_tenants, example_policy
 from installation.helm import CHART, RELEASE, helm
-from installation.image import project_image
+from installation.image import project_image, project_image_part
 from installation.local_webhook import install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from installation.replicas import start_replicas
 from installation.workload_crds import add_kinds
 from localcluster import ControlPlane, keeper
+from localcluster.fake_devices import add_devices
 from localcluster.node import NodeCluster
+from localcluster.node.packages import have_packages
+from localcluster.parts import Part, have
 
 PAGE = "page"
 """The file beside the kubeconfig that says where the page is."""
@@ -20,15 +23,24 @@ OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Build all that takes minutes the first time; NodeError or BinaryError if that fails."""
-    keeper.prepare(minor, real=real)
+    """Have all that takes minutes the first time; NodeError or BinaryError if that fails."""
     if real:
-        project_image()
+        have_packages()
+    have(parts(minor, real=real))
 
 
-def fill(cluster: ControlPlane, replicas: int) -> None:
-    """Make the cluster what the examples need; an error of kubectl, helm or a process goes up."""
+def parts(minor: str, *, real: bool) -> Iterator[Part]:
+    """Yield what a cluster of that minor version with gpu-tiers is made of."""
+    yield from keeper.parts(minor, real=real)
+    if real:
+        yield project_image_part()
+
+
+def fill(cluster: ControlPlane, replicas: int, devices: int) -> None:
+    """Make the cluster what the examples need, with so many GPUs by DRA; errors of kubectl, helm or a process go up."""
     add_kinds(cluster)
+    if devices:
+        add_devices(cluster, devices)
     if isinstance(cluster, NodeCluster):
         cluster.import_image(project_image())
         run_in_a_pod(cluster, replicas)

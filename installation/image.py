@@ -6,7 +6,8 @@ from pathlib import Path
 import yaml
 
 from installation.helm import CHART, ROOT
-from localcluster.node.images import built_image
+from localcluster.node.images import IMAGE_MINUTES, built_image, image_archive
+from localcluster.parts import Part
 
 SOURCES = (
     "Dockerfile",
@@ -20,9 +21,14 @@ SOURCES = (
 )
 
 
-def project_image() -> Path:
+def project_image(progress: str = "") -> Path:
     """Return the archive of this checkout's image, under the name that the chart gives it; NodeError if it fails."""
-    return built_image(project_image_name(), ROOT, contents())
+    return built_image(project_image_name(), ROOT, contents(), progress)
+
+
+def project_image_part() -> Part:
+    """Return the image as what a cluster is made of."""
+    return Part(IMAGE_MINUTES, image_archive(project_image_name(), contents()).exists, project_image)
 
 
 def project_image_name() -> str:

@@ -14,16 +14,18 @@ from typing import Any
 
 from listener.agree import Ranks
 from listener.end import end, wait_for_hook
-from listener.mark import Mark
+from listener.mark import Mark, discard, marks_of
 from listener.progress import Progress
-from listener.protocol import ANYWHERE, FOLDER, TERMINATED, put, quietly, remove, requested, say, shared
-from listener.report import Reporter
+from listener.protocol import ANYWHERE, FOLDER, SAVE_SECONDS, TERMINATED, put, quietly, remove, requested, say, shared
+from listener.report import Reporter, Wishes
 from listener.resume import Tries, agreed
 from listener.volatile import vanishes
 
 UNBOUNDED = 1 << 39
 """The last step of a training that has none."""
 _calls = [0]
+_wishes = Wishes()
+"""Those of the process, because its outcome is reported on in the next call."""
 
 
 def next_call() -> int:
@@ -61,39 +63,49 @@ def callback(base: type, listener: Listener, events: Mapping[str, Callable[..., 
 
 
 class Listener:
-    """One call. It is `off` once it has stopped, and then does nothing any more."""
+    """One call. It is `off` once it has stopped, and does nothing any more. Unless it is `able` to save, it reports."""
 
     def __init__(self, call: int) -> None:
         self.call, self.pid = call, os.getpid()
-        self.off = self.saving = self.listening = self.stepped = False
+        self.off = self.able = self.listening = self.stepped = False
+        self.saving: dict[str, Any] | None = None
+        """The save that all ranks have agreed on: `{"ends": True}` or a wish."""
         self.ranks: Any = None
         self.mark: Mark | None = None
-        self.progress = Progress()
-        self.reporter = Reporter(self.progress.line, say)
+        self.progress, self.wishes = Progress(), _wishes
+        self.reporter = Reporter(self.progress.line, say, self.wishes)
+        self.folder = ""
+        """Where it saves."""
+
+    def notes(self) -> list[str]:
+        """The files that may be marks."""
+        raise NotImplementedError
 
     # -- begin: the process group is there, no step was made
 
-    def meets(self) -> bool:
-        """Return True if every rank has a listener."""
-        self.ranks = Ranks(self.call)
+    def begins(self, folder: str) -> bool:
+        """Return True if every rank has a listener, and saves last."""
+        self.folder, self.ranks, self.wishes.why_not = folder, Ranks(self.call, self.judge), ""
+        self.progress.known["pods"] = self.ranks.pods
         if not self.ranks.all_listen():
-            self.off = True
-            say("not listening: not every rank has a listener")
-        return not self.off
-
-    def begin(self, folder: str) -> bool:
-        """Return True if saves will last, on every rank."""
+            return self.unable("not every rank has a listener")
         gone = None if ANYWHERE else vanishes(folder)
-        if gone:
-            say("not listening: %s is %s, which is gone with the pod" % (folder, gone))
+        why = "%s is %s, which is gone with the pod" % (folder, gone) if gone else ""
         if not os.path.isdir(FOLDER):
-            say("not listening: there is no folder %s" % FOLDER)
-        able = not gone and os.path.isdir(FOLDER)
-        self.off = not self.ranks.same("able", int(able))  # each rank goes to the same meetings, whatever it found
-        if not self.off and self.ranks.local == 0:
+            why = "there is no folder %s" % FOLDER
+        able = self.ranks.same("able", int(not why))  # each rank goes to the same meetings, whatever it found
+        if not able:
+            return self.unable(why or "another rank can't save")
+        self.able = True
+        if self.ranks.local == 0:
             for name in ("listening", "request", "done", "failed"):  # of a container that was restarted in place
                 remove(shared(name))
-        return not self.off
+        return True
+
+    def unable(self, why: str) -> bool:
+        say("not listening: %s" % why)
+        self.wishes.give_up(why)
+        return False
 
     def resumes(self, found: Mark | None) -> Mark | None:
         """The checkpoint to go on from, the same on every rank."""
@@ -112,10 +124,21 @@ class Listener:
         write = self.progress.step(step, last)
         if not self.stepped:
             self.first_step()
+        if not self.able:
+            return False
         if write and self.ranks.local == 0:
             self.progress.write()
-        self.saving = self.ranks.due(step, last or UNBOUNDED, requested())
-        return self.saving
+        if self.saving is None:  # else the trainer had something else in mind than to save after the last step
+            wish = self.wishes.due(step) if self.wishes.waiting is not None else None
+            asked = None if wish is None else {"id": wish.id, "step": wish.step}
+            self.saving = self.ranks.due(step, last or UNBOUNDED, requested(), asked)
+            if self.saving is not None and "outcome" in self.saving:
+                self.ranks.next_round()
+                self.finished(**self.saving)
+                self.saving = None
+            elif self.saving is not None and not self.ends():
+                self.wishes.begin(self.saving["id"])
+        return self.saving is not None
 
     def first_step(self) -> None:
         """Before it there was nothing to save."""
@@ -123,30 +146,74 @@ class Listener:
         if self.ranks.local == 0:
             if self.mark is not None:
                 Tries(self.mark).forget()
-            put("listening")
-            self.listening = True
+            if self.able:
+                put("listening")
+                self.listening = True
             self.reporter.start()
             atexit.register(quietly, self.close)
 
+    def judge(self, wish: dict[str, Any]) -> dict[str, Any]:
+        """How a wish ends for which nothing need be written, or can be."""
+        saved = self.progress.known["last_saved_step"]
+        if saved is not None and saved >= wish["step"]:
+            return {"outcome": "saved", "step": saved}
+        known = next((each.files for each in marks_of(self.notes(), self.call) if isinstance(each.files, dict)), {})
+        needed, free = sum(known.values()), shutil.disk_usage(self.folder).free if known else 0
+        if needed <= free:
+            return {}
+        return {"outcome": "failed", "why": "the last checkpoint has %d bytes, and %d are free" % (needed, free)}
+
+    def finished(self, **wish: Any) -> None:
+        """Nothing is written for a wish any more: it is met, or it failed."""
+        if wish["outcome"] == "saved":
+            self.wishes.finish(wish["id"], "saved", step=wish["step"])
+        else:
+            self.wishes.finish(wish["id"], "failed", why=wish["why"])
+            say("not saved: %s; training goes on" % wish["why"])
+
     # -- a save
 
-    def saved(self, step: int) -> None:
+    def ends(self) -> bool:
+        return self.saving is not None and "ends" in self.saving
+
+    def saved(self, step: int, wish: str = "") -> None:
+        """There is a whole checkpoint of this step, perhaps for a wish."""
         self.progress.saved(step)
+        if wish:
+            self.wishes.finish(wish, "saved", step=step)
+        self.wishes.saved(step)
         if self.ranks.local == 0:
             self.progress.write()
 
-    def could_not(self, error: Exception, leftover: str) -> None:
-        """A save failed: training goes on, and the hook need not wait."""
-        self.saving = False
-        self.ranks.leave()
-        if self.ranks.rank == 0 and os.path.isdir(leftover):
-            shutil.rmtree(leftover, ignore_errors=True)
-        elif self.ranks.rank == 0:
-            remove(leftover)
-        say("could not save: %r; training goes on" % error)
-        self.close()
-        put("failed", "%r\n" % error)
-        self.progress.leave()
+    def save(self, step: int, write: Callable[[], None], commit: Callable[[], None], leftover: str) -> None:
+        """Write on all ranks, then make that a checkpoint. Then the program ends (`finish`), or trains on."""
+        try:
+            write()
+            why = "" if self.ranks.meet("written", SAVE_SECONDS) else "not every rank has written"
+            if self.off:  # a part of it failed amid the save, whose checkpoint may lack something
+                why = "it stopped listening"
+            if not why:
+                commit()
+        except Exception as error:
+            why = repr(error)
+        self.concluded(step, why, leftover)
+
+    def concluded(self, step: int, why: str, leftover: str = "") -> None:
+        """All ranks agree on how the save went: `why` this one failed, if it did."""
+        saving, why = self.saving or {}, self.ranks.all_saved(why)
+        if why and leftover and self.ranks.local == 0:
+            discard(leftover)
+        if why or not self.ends():
+            self.saving = None
+        if not why:
+            self.saved(step, saving.get("id", ""))
+        elif "ends" not in saving:
+            self.finished(id=saving["id"], outcome="failed", why=why)
+        else:  # the hook need not wait
+            say("could not save: %s; training goes on" % why)
+            self.close()
+            put("failed", "%s\n" % why)
+            self.progress.leave()
 
     def finish(self) -> None:
         """Answer the hook and end, because every rank has saved."""
@@ -165,6 +232,8 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening; a hook that waits is told. A worker that was forked of this process changes nothing."""
+        if not self.off and os.getpid() == self.pid:
+            quietly(self.wishes.give_up, "nothing listens any more")
         self.off = True
         self.reporter.stop()
         if self.listening and os.getpid() == self.pid:
@@ -175,6 +244,7 @@ class Listener:
 
     def stop(self, error: Exception) -> None:
         """A part of the listener failed."""
+        quietly(self.wishes.give_up, "stopped listening: %r" % error)
         quietly(self.close)
         quietly(say, "stopped listening: %r; training goes on" % error)
         if self.ranks is not None:

@@ -7,13 +7,12 @@ sets should_training_stop: the trainer would then finish: load the best model, d
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import Any
 
 from listener.attach import Listener, callback, guarded, next_call, version
-from listener.mark import MARK, write_mark
-from listener.protocol import HANDLED, MEET_SECONDS, RUN, SAVE_SECONDS, around, remove, requested, say
+from listener.mark import MARK, discard, flush, marks_of, write_mark
+from listener.protocol import HANDLED, MEET_SECONDS, RUN, SAVE_SECONDS, around, quietly, remove, requested, say
 from listener.resume import choose, listed
 
 OLDEST_TRANSFORMERS = (4, 40)
@@ -60,18 +59,22 @@ class HuggingFace(Listener):
         super().__init__(call)
         self.trainer, self.module = trainer, module
         self.callback: Any = None
+        self.own = False
+        """The trainer saves after this step by itself."""
+
+    def notes(self) -> list[str]:
+        return [os.path.join(each, MARK) for each in listed(self.folder)]
 
     def attach(self, free: bool) -> str | None:
         """The checkpoint to resume from, if the program leaves that `free`."""
-        if not self.meets() or not self.begin(self.trainer.args.output_dir):
-            return None
-        notes = [os.path.join(each, MARK) for each in listed(self.trainer.args.output_dir)]
-        mark = self.resumes(choose(notes, self.call)) if free and RUN and self.loads() else None
+        resumes = self.begins(self.trainer.args.output_dir) and free and RUN and self.loads()
+        mark = self.resumes(choose(self.notes(), self.call)) if resumes else None
         events = {"on_step_end": self.step, "on_prediction_step": self.evaluates}
         events.update(on_save=self.after_save, on_train_end=self.train_end)
         self.callback, trainer = callback(self.module.TrainerCallback, self, events), self.trainer
         trainer.callback_handler.callbacks.append(self.callback)
-        trainer._save_checkpoint = around(trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint)
+        if self.able:
+            trainer._save_checkpoint = around(trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint)
         return None if mark is None else mark.path
 
     def loads(self) -> bool:
@@ -94,21 +97,24 @@ class HuggingFace(Listener):
 
     def step(self, _args: Any, state: Any, control: Any) -> None:
         if self.after_step(state.global_step, state.max_steps):
-            control.should_save, control.should_evaluate = True, False
+            self.own = control.should_save and not self.trainer.args.save_only_model and not self.ends()
+            control.should_save = True
+            if self.ends():
+                control.should_evaluate = False
 
     def evaluates(self, *_: Any) -> None:
         """An evaluation amid the training may take longer than the hook waits. One process saves within it."""
         trainer = self.trainer
         amid = self.stepped and trainer.is_in_train and trainer.state.global_step < trainer.state.max_steps
-        if amid and self.ranks.store is None and requested():
-            self.saving = True
+        if amid and self.able and self.ranks.store is None and requested():
+            self.saving, self.own = {"ends": True}, False
             trainer._save_checkpoint(trainer.model, None)
             if self.saving:
                 trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
     def after_save(self, *_: Any) -> None:
         """Run as the last of the callbacks."""
-        if self.saving:
+        if self.ends():
             self.finish()
 
     def train_end(self, *_: Any) -> None:
@@ -119,10 +125,16 @@ class HuggingFace(Listener):
     def before_checkpoint(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         trial = args[1] if len(args) > 1 else kwargs.get("trial")
         path = os.path.join(self.trainer._get_output_dir(trial=trial), "checkpoint-%d" % self.trainer.state.global_step)
-        if not self.saving:
+        best = self.trainer.state.global_step == getattr(self.trainer.state, "best_global_step", None)
+        self.own = self.own or (best and self.strategy() == "best" and not self.ends())
+        if self.saving is None or self.own:
             remove(os.path.join(path, MARK))
             return path
         return guarded(self, self.on_demand, path, args, kwargs)
+
+    def strategy(self) -> str:
+        strategy = self.trainer.args.save_strategy
+        return str(getattr(strategy, "value", strategy))
 
     def after_checkpoint(self, path: Any, raised: BaseException | None) -> None:
         if raised is None and path is not None:
@@ -130,50 +142,80 @@ class HuggingFace(Listener):
 
     def by_itself(self, path: str) -> None:
         """The trainer saved because the program wants it. That is whole once every rank is here."""
-        step = self.trainer.state.global_step
-        if not self.trainer.args.save_only_model and self.ranks.meet("own/%d" % step, SAVE_SECONDS):
-            if self.trainer.args.should_save:
-                write_mark(os.path.join(path, MARK), path, self.call, step)
+        step, self.own = self.trainer.state.global_step, False
+        whole = not self.trainer.args.save_only_model and self.ranks.meet("own/%d" % step, SAVE_SECONDS)
+        if whole and self.trainer.args.should_save:
+            write_mark(os.path.join(path, MARK), path, self.call, step)
+        if self.saving is not None:
+            self.concluded(step, "" if whole else "not every rank has saved")
+        elif whole:
             self.saved(step)
 
     def on_demand(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        unfinished = os.path.join(os.path.dirname(path), UNFINISHED)
-        try:
-            self.write(path, unfinished, args, kwargs)
-        except Exception as error:
-            self.could_not(error, unfinished)
-        return HANDLED
-
-    def write(self, path: str, unfinished: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Write to another folder and rename it, so that a killed pod leaves nothing that a run could resume from."""
         step, writes = self.trainer.state.global_step, self.trainer.args.should_save
-        if writes:
-            shutil.rmtree(unfinished, ignore_errors=True)
-        self.all_at("clean", step, MEET_SECONDS)
-        self.save_all(unfinished, args, kwargs)
-        self.all_at("written", step, SAVE_SECONDS)
-        if writes:
-            new = os.path.join(unfinished, os.path.basename(path))
-            write_mark(os.path.join(new, MARK), new, self.call, step)
-            if os.path.isdir(path):
-                os.rename(path, os.path.join(unfinished, "old"))
-            os.rename(new, path)
-            shutil.rmtree(unfinished, ignore_errors=True)
-        self.all_at("there", step, MEET_SECONDS)
-        self.saved(step)
+        unfinished = os.path.join(os.path.dirname(path), UNFINISHED)
+        new = os.path.join(unfinished, os.path.basename(path))
+        wished = not self.ends()
 
-    def save_all(self, folder: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """The trainer's own save into that folder, optimizer and random numbers included, and not to a hub."""
-        trainer, options = self.trainer, self.trainer.args
-        before = options.save_only_model, options.push_to_hub
+        def write() -> None:
+            if writes:
+                discard(unfinished)
+            if not self.ranks.meet("clean/%d" % step, MEET_SECONDS):
+                raise TimeoutError("not every rank is ready")
+            self.save_all(unfinished, new, args, kwargs)
+
+        def commit() -> None:
+            if writes:
+                flush(new)
+                write_mark(os.path.join(new, MARK), new, self.call, step, wished=wished)
+                if os.path.isdir(path):
+                    os.rename(path, os.path.join(unfinished, "old"))
+                os.rename(new, path)
+                discard(unfinished)
+
+        self.save(step, write, commit, unfinished)
+        if wished and writes and self.progress.known["last_saved_step"] == step:
+            quietly(self.rotate, path)
+        return HANDLED
+
+    def save_all(self, folder: str, new: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """The trainer's own save into that folder, optimizer and random numbers included, and not to a hub.
+
+        The best step is hidden from it: it would wait there for ranks that may have failed, and choose a best
+        checkpoint that the program's own settings would not have made. Before 4.46 metrics are what it chooses by.
+        """
+        trainer, options, state = self.trainer, self.trainer.args, self.trainer.state
+        before, best = (options.save_only_model, options.push_to_hub), getattr(state, "best_global_step", None)
         try:
             options.save_only_model = options.push_to_hub = False
+            if best is not None:
+                state.best_global_step = None
             trainer._get_output_dir = lambda trial=None: folder
-            trainer._save_checkpoint.__wrapped__(*args, **kwargs)
+            trial = args[1] if len(args) > 1 else kwargs.get("trial")
+            trainer._save_checkpoint.__wrapped__(args[0] if args else kwargs.get("model"), trial)
         finally:
             options.save_only_model, options.push_to_hub = before
+            if best is not None:
+                state.best_global_step = best
             del trainer._get_output_dir
+        if best is not None and options.should_save:
+            state.save_to_json(os.path.join(new, "trainer_state.json"))
 
-    def all_at(self, what: str, step: int, seconds: float) -> None:
-        if not self.ranks.meet("%s/%d" % (what, step), seconds):
-            raise TimeoutError("not every rank has %s" % what)
+    def rotate(self, path: str) -> None:
+        """As the trainer does after its own saves. Without a limit the newest that was made on a wish stays."""
+        options, best = self.trainer.args, self.trainer.state.best_model_checkpoint
+        if not options.save_total_limit or options.save_total_limit < 0:
+            stays = [os.path.realpath(each) for each in (path, best) if each]
+            for mark in marks_of(self.notes(), self.call):
+                if mark.wished and os.path.realpath(mark.path) not in stays:
+                    discard(mark.path)
+        elif hasattr(self.trainer, "_rotate_checkpoints"):
+            self.trainer._rotate_checkpoints(use_mtime=True, output_dir=os.path.dirname(path))
+        else:
+            self.module.rotate_checkpoints(
+                output_dir=os.path.dirname(path),
+                save_total_limit=options.save_total_limit,
+                best_model_checkpoint=best,
+                use_mtime=True,
+            )

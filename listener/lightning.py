@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
 from typing import Any
 
 from listener.attach import Listener, callback, guarded, next_call, version
-from listener.mark import marks_of, write_mark
-from listener.protocol import RUN, SAVE_SECONDS, around, remove, say
+from listener.mark import discard, flush, marks_of, write_mark
+from listener.protocol import RUN, around, remove, say
 from listener.replay import Replay
 from listener.resume import choose, listed
 
@@ -76,7 +75,9 @@ class Lightning(Listener):
     def __init__(self, call: int, trainer: Any) -> None:
         super().__init__(call)
         self.trainer, self.replay, self.counted = trainer, Replay(trainer), -1
-        self.free = False
+        self.free = self.writes = False
+        self.fault: Exception | None = None
+        """What went wrong in a save of ours."""
         self.callback: Any = None
         point = trainer.checkpoint_callback
         root = getattr(point, "dirpath", None) or (trainer.loggers[0].save_dir if trainer.loggers else None)
@@ -114,7 +115,8 @@ class Lightning(Listener):
 
     def setup(self, *_: Any) -> None:
         """The process group is there, and nothing is loaded yet."""
-        if self.meets() and self.begin(self.root):
+        if self.begins(self.root):
+            self.folder = self.home
             if self.ranks.local == 0:
                 os.makedirs(self.home, exist_ok=True)
             if self.free:
@@ -148,22 +150,50 @@ class Lightning(Listener):
         self.close()
 
     def on_demand(self, step: int) -> None:
-        path = self.own(step, ".ckpt")
+        path, wished = self.own(step, ".ckpt"), not self.ends()
+
+        def commit() -> None:
+            if self.trainer.is_global_zero:
+                flush(path)
+                write_mark(self.own(step, ".json"), path, self.call, step, wished=wished)
+
+        self.save(step, functools.partial(self.write, path), commit, path)
+        if self.ends():
+            self.finish()
+        elif self.trainer.is_global_zero and self.progress.known["last_saved_step"] == step:
+            self.prune()
+
+    def write(self, path: str) -> None:
+        """The trainer's own save, with an error that is raised once all ranks have met, as they do within it."""
+        strategy = self.trainer.strategy
+        save, self.fault = strategy.save_checkpoint, None
+
+        def held(*args: Any, **kwargs: Any) -> None:
+            try:
+                save(*args, **kwargs)
+            except Exception as error:
+                self.fault = error
+
         try:
+            strategy.save_checkpoint, self.writes = held, True
             self.trainer.save_checkpoint(path)
-        except Exception as error:
-            self.could_not(error, path)
-            return
-        if not self.ranks.meet("there/%d" % step, SAVE_SECONDS):
-            raise TimeoutError("not every rank has saved")
-        self.finish()
+        finally:
+            self.writes = False
+            strategy.__dict__.pop("save_checkpoint", None)
+        if self.fault is not None:
+            raise self.fault
 
     def remember(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
         """Store the other ranks' random numbers beside the first rank's checkpoint."""
         checkpoint["gpu_tiers"] = self.replay.remember()
         if trainer.global_rank and os.path.isdir(self.home):
             torch: Any = sys.modules["torch"]
-            torch.save(checkpoint["gpu_tiers"], self.own(trainer.global_step, ".random-%d" % trainer.global_rank))
+            try:
+                torch.save(checkpoint["gpu_tiers"], self.own(trainer.global_step, ".random-%d" % trainer.global_rank))
+            except Exception as error:
+                if not self.writes:
+                    raise
+                self.fault = error
 
     def recall(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
         if self.mark is None:
@@ -183,8 +213,8 @@ class Lightning(Listener):
                     remove(each.file)
 
     def marked(self, path: str) -> None:
-        """Any whole save of the trainer, whoever wanted it."""
-        if self.ranks is None:
+        """Any whole save of the trainer by itself."""
+        if not self.able or self.writes:
             return
         step = self.trainer.global_step
         if self.trainer.is_global_zero and os.path.isdir(self.home):
@@ -193,9 +223,15 @@ class Lightning(Listener):
         self.saved(step)
 
     def prune(self) -> None:
-        """Keep what belongs to the two latest marks."""
-        newest = tuple("%d-%d." % (self.call, each.step) for each in marks_of(self.notes(), self.call)[:2])
+        """Keep what belongs to the two latest marks, and of our own checkpoints the newest whole one."""
+        marks = marks_of(self.notes(), self.call)
+        ours = [each for each in marks if os.path.dirname(each.path) == self.home]
+        newest = next((each for each in ours if each.is_whole()), None)
+        stays = [each for each in marks if each is newest or each not in ours][:2]
+        if newest is not None and newest not in stays:
+            stays.append(newest)
+        names = tuple("%d-%d." % (self.call, each.step) for each in stays)
         for path in listed(self.home):
             name = os.path.basename(path)
-            if name.startswith("%d-" % self.call) and not name.startswith(newest):
-                shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else remove(path)
+            if name.startswith("%d-" % self.call) and not name.startswith(names):
+                discard(path)

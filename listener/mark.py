@@ -6,9 +6,10 @@ The mark is written last. It has sizes because a disk that lost power, or a rota
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable
 
-from listener.protocol import RUN, read_json, write_json
+from listener.protocol import RUN, read_json, remove, write_json
 
 MARK = "gpu-tiers.json"
 
@@ -26,10 +27,24 @@ def sizes(path: str) -> dict[str, int]:
     return found
 
 
-def write_mark(mark: str, path: str, call: int, step: int) -> None:
+def flush(path: str) -> None:
+    """Wait until its files are on the disk, because another checkpoint is deleted for it, and the node may die."""
+    for name in sizes(path):
+        with open(os.path.join(path, name) if name else path, "rb") as file:
+            os.fsync(file)
+
+
+def discard(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        remove(path)
+
+
+def write_mark(mark: str, path: str, call: int, step: int, *, wished: bool = False) -> None:
     """`call` is the how-manieth call of train() in the program it was: a program may train several models."""
-    where = os.path.relpath(path, os.path.dirname(mark))
-    write_json(mark, {"run": RUN, "call": call, "step": step, "path": where, "files": sizes(path)})
+    where, files = os.path.relpath(path, os.path.dirname(mark)), sizes(path)
+    write_json(mark, {"run": RUN, "call": call, "step": step, "path": where, "files": files, "wished": wished})
 
 
 class Mark:
@@ -39,10 +54,12 @@ class Mark:
         tree = read_json(file)
         self.file, self.run, self.call = file, tree.get("run"), tree.get("call")
         self.step, self.files = int(tree.get("step", -1)), tree.get("files")
+        self.wished = bool(tree.get("wished"))
+        """Made because an answer wished for it, and not by the program."""
         self.path = os.path.normpath(os.path.join(os.path.dirname(file), str(tree.get("path", "."))))
 
     def is_of(self, call: int) -> bool:
-        return bool(RUN) and self.run == RUN and self.call == call and self.step >= 0
+        return self.run == RUN and self.call == call and self.step >= 0
 
     def is_whole(self) -> bool:
         if not isinstance(self.files, dict) or not self.files:

@@ -69,13 +69,13 @@ class Api:
         """
         params = {"fieldManager": "kubectl-create", "fieldValidation": "Strict" if strict else "Ignore"}
         params |= {"dryRun": "All"} if dry_run else {}
-        headers = {"Impersonate-User": user} if user else {}
-        headers |= {"Impersonate-Group": group} if group else {}
         trees = tree["items"] if tree["kind"] == "List" else [tree]
         made = []
         for each in trees:
             new = {**each, "metadata": {**each["metadata"], "resourceVersion": ""}}
-            answer = self._client.post(self._path_of(each, namespace), json=new, params=params, headers=headers)
+            answer = self._client.post(
+                self._path_of(each, namespace), json=new, params=params, headers=_as(user, group)
+            )
             made.append(_result(answer))
         code, said = max(each.code for each in made), "".join(each.stderr for each in made)
         listed = json.dumps({"items": [each.json() for each in made if each.stdout]})
@@ -97,6 +97,7 @@ class Api:
         form: str = "merge",
         part: str = "",
         user: str = "",
+        group: str = "",
         dry_run: bool = False,
         check: bool = True,
     ) -> Result:
@@ -106,7 +107,8 @@ class Api:
         """
         path = self.path(what, namespace) + (f"/{part}" if part else "")
         params = {"fieldManager": "kubectl-patch"} | ({"dryRun": "All"} if dry_run else {})
-        return _checked(_result(self._patch(path, change, f"{form}-patch+json", params, user)), check=check)
+        answer = self._patch(path, change, f"{form}-patch+json", params, _as(user, group))
+        return _checked(_result(answer), check=check)
 
     def label(self, what: str, labels: Mapping[str, str | None], namespace: str = "", *, check: bool = True) -> Result:
         """Write labels; None removes one."""
@@ -198,8 +200,10 @@ class Api:
         if going:
             wait_until(have_gone, SECONDS, f"{path}, gone", pause=0.05)
 
-    def _patch(self, path: str, change: object, form: str, params: dict[str, str], user: str = "") -> httpx.Response:
-        headers = {"Content-Type": f"application/{form}"} | ({"Impersonate-User": user} if user else {})
+    def _patch(
+        self, path: str, change: object, form: str, params: dict[str, str], who: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        headers = {"Content-Type": f"application/{form}", **(who or {})}
         return self._client.patch(path, content=json.dumps(change), params=params, headers=headers)
 
 
@@ -220,6 +224,11 @@ def by_proxy(socket: Path) -> Api:
     """Return the API server behind a `kubectl proxy` that listens on a socket."""
     transport = httpx.HTTPTransport(uds=str(socket))
     return Api(httpx.Client(base_url="http://localhost", transport=transport, timeout=SECONDS))
+
+
+def _as(user: str, group: str) -> dict[str, str]:
+    """Return the headers of a request as another user."""
+    return {f"Impersonate-{kind}": name for kind, name in (("User", user), ("Group", group)) if name}
 
 
 def _checked(result: Result, *, check: bool) -> Result:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.go_toolchain import go_command
-from localcluster.versions import ACTIONLINT, CONTAINERD, COREDNS, ETCD, HELM_4, KWOK, PAUSE, kubernetes
+from localcluster.versions import ACTIONLINT, CONTAINERD, COREDNS, DRA_DRIVER, ETCD, HELM_4, KWOK, PAUSE, kubernetes
 
 MODULES = Path(__file__).parent / "go"
 SHIM = "containerd-shim-runc-v2"
@@ -55,7 +55,7 @@ def binaries(minor: str) -> dict[str, Binary]:
         of_kubernetes(minor, "kubectl", 0.5, "version", "--client"),
         of_kubernetes(minor, "kube-scheduler", 1, "--version"),
         of_kubernetes(minor, "kube-controller-manager", 1, "--version"),
-        Binary("kwok", KWOK, "kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 1),
+        Binary("kwok", KWOK, "kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 1.5),
     )
     return {row.name: row for row in rows}
 
@@ -63,20 +63,22 @@ def binaries(minor: str) -> dict[str, Binary]:
 def node_binaries(minor: str) -> dict[str, Binary]:
     """Return what a real node runs beside runc, by name; pause holds a pod's namespaces open."""
     rows = (
-        of_kubernetes(minor, "kubelet", 1, "--version"),
-        of_kubernetes(minor, "kube-proxy", 0.5, "--version"),
+        of_kubernetes(minor, "kubelet", 0.5, "--version"),
+        of_kubernetes(minor, "kube-proxy", 0.2, "--version"),
         Binary("coredns", COREDNS, "coredns", "coredns", ".", 1, ("-version",)),
         Binary("pause", PAUSE, "pause", "pause", ".", 0.1),
-        *(of_containerd(name, minutes) for name, minutes in (("containerd", 2), (SHIM, 0.1), ("ctr", 0.1))),
+        *(of_containerd(name, minutes) for name, minutes in (("containerd", 1), (SHIM, 0.1), ("ctr", 0.1))),
     )
     return {row.name: row for row in rows}
 
 
 def release_binaries() -> dict[str, Binary]:
-    """Return what reads the chart and the workflows beside the tools of the Python environment, by name."""
+    """Return the programs that only the tests of a release run, by name."""
+    dra_driver = "sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin"
     rows = (
         Binary("helm", HELM_4, "helm", "helm-4", "helm.sh/helm/v4/cmd/helm", 3),
         Binary("actionlint", ACTIONLINT, "actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", 0.2),
+        Binary("dra-example-kubeletplugin", DRA_DRIVER, "dra-example-driver", "dra-example-driver", dra_driver, 2),
     )
     return {row.name: row for row in rows}
 
@@ -94,9 +96,14 @@ def of_containerd(name: str, minutes: float) -> Binary:
     return Binary(name, CONTAINERD, "containerd", "containerd", package, minutes)
 
 
-def find(binary: Binary) -> Path:
+def find(binary: Binary, progress: str = "") -> Path:
     """Return the path of a binary, building it where it is nowhere yet; BinaryError if that fails."""
-    return from_assets(binary) or from_cache(binary) or build(binary)
+    return found(binary) or build(binary, progress)
+
+
+def found(binary: Binary) -> Path | None:
+    """Return the path of a binary that needs no build."""
+    return from_assets(binary) or from_cache(binary)
 
 
 def from_assets(binary: Binary) -> Path | None:
@@ -114,12 +121,15 @@ def from_cache(binary: Binary) -> Path | None:
     return binary.cached if os.access(binary.cached, os.X_OK) else None
 
 
-def build(binary: Binary) -> Path:
-    """Build it from its pinned module into the cache, in one process only; it appears there only when it is whole."""
+def build(binary: Binary, progress: str = "") -> Path:
+    """Build it from its pinned module into the cache, in one process only; it appears there only when it is whole.
+
+    `progress` begins the line about it.
+    """
     with only_one(f"{binary.project}-{binary.version}-{binary.name}"):
         if ready := from_cache(binary):
             return ready
-        say(f"building {binary.name} {binary.version} (once; about {binary.minutes:g} min on 2 cores)")
+        say(f"{progress}building {binary.name} {binary.version} (once; about {binary.minutes:g} min on 2 cores)")
         unfinished = binary.cached.with_suffix(f".{os.getpid()}.tmp")
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -27,7 +27,8 @@ class ControlPlane:
 
     Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs is a new one in the temp folder, or
     `folder`, emptied. It goes away with the `with` block, and stays when the start failed; the latter one also
-    when the block failed. `apiserver_options`: more of the API server's command line.
+    when the block failed. `apiserver_options`: more of the API server's command line. `controllers`: those
+    that the controller manager runs.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class ControlPlane:
         *,
         folder: Path | None = None,
         controller_manager: bool = True,
+        controllers: Sequence[str] = ("*",),
         scheduler: bool = True,
         kwok: bool = True,
         feature_gates: Sequence[str] = (),
@@ -46,7 +48,7 @@ class ControlPlane:
         self.processes = ProcessGroup(self.folder)
         self._optional = {"kube-controller-manager": controller_manager, "kube-scheduler": scheduler, "kwok": kwok}
         self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
-        self._apiserver_options = apiserver_options
+        self._apiserver_options, self._controllers = apiserver_options, controllers
         self._binaries = binaries(minor)
         self._wanted_folder = folder
         self._apiserver_command: Sequence[str] = ()
@@ -139,7 +141,7 @@ class ControlPlane:
         commands = {
             "etcd": components.etcd(self.folder, client, peer),
             "kube-apiserver": [*apiserver, *self._apiserver_options],
-            "kube-controller-manager": components.controller_manager(self.folder, self._gates),
+            "kube-controller-manager": components.controller_manager(self.folder, self._gates, self._controllers),
             "kube-scheduler": components.scheduler(self.folder, self._gates),
             "kwok": components.kwok(self.folder / "kwok.kubeconfig", STAGES),
         }

@@ -17,6 +17,7 @@ USERS = {
     "kubelet": (f"system:node:{NODE}", "system:nodes"),
     "kube-proxy": ("system:kube-proxy", ""),
     "coredns": ("coredns", "system:masters"),
+    "dra-driver": ("dra-driver", "system:masters"),
 }
 
 

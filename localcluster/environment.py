@@ -13,8 +13,8 @@ SHORT_LIVED = {"GOGC": "off", "GOMEMLIMIT": "512MiB"}
 def without_a_persons(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment for a child that gets its cluster by an argument.
 
-    KUBECONFIG names an empty file: without it kubectl, helm and we would take ~/.kube/config.
+    KUBECONFIG names an empty file: without it kubectl, helm and we would take ~/.kube/config. Another thread may remove
+    a variable meanwhile, as pytest does after each test.
     """
-    return {name: value for name, value in environment.items() if not _A_PERSONS.fullmatch(name)} | {
-        "KUBECONFIG": os.devnull
-    }
+    others = ((name, environment.get(name)) for name in list(environment) if not _A_PERSONS.fullmatch(name))
+    return {name: value for name, value in others if value is not None} | {"KUBECONFIG": os.devnull}

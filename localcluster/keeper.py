@@ -14,14 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from localcluster.binaries import binaries, cache_folder, find, node_binaries, say
+from localcluster.binaries import binaries, cache_folder, node_binaries, say
 from localcluster.control_plane import ControlPlane
 from localcluster.credentials import NODE
 from localcluster.environment import without_a_persons
 from localcluster.fake_nodes import GPUS_PER_NODE, NODES
 from localcluster.node import NodeCluster
-from localcluster.node.images import python_image
+from localcluster.node.images import BASE_MINUTES, base_archive, python_image
 from localcluster.node.packages import have_packages
+from localcluster.parts import Part, have, of_binary
 from localcluster.processes import ProcessError
 from localcluster.waiting import wait_until
 
@@ -42,27 +43,36 @@ def state() -> Path:
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Build all that takes minutes the first time; NodeError or BinaryError if that fails."""
-    for binary in binaries(minor).values():
-        find(binary)
+    """Have all that takes minutes the first time; NodeError or BinaryError if that fails."""
     if real:
         have_packages()
-        for binary in node_binaries(minor).values():
-            find(binary)
-        python_image()
+    have(parts(minor, real=real))
+
+
+def parts(minor: str, *, real: bool) -> Iterator[Part]:
+    """Yield what a cluster of that minor version is made of."""
+    yield from map(of_binary, binaries(minor).values())
+    if real:
+        yield from map(of_binary, node_binaries(minor).values())
+        yield Part(BASE_MINUTES, base_archive().exists, python_image)
 
 
 def up(minor: str, module: str, *options: str, real: bool) -> Path:
     """Return the kubeconfig of the cluster once all in it is ready; ProcessError shows the keeper's log.
 
-    `python -m MODULE keep OPTIONS` is the keeper, if none lives.
+    `python -m MODULE keep OPTIONS` is the keeper, if none lives. A ProcessError says that one runs with other options.
     """
+    wanted = [f"--kubernetes={minor}", f"--node={'real' if real else 'fake'}", *options]
     if is_running():
+        there = (state() / "asked").read_text().split()
+        if there != wanted:
+            asks = " ".join(each for each in wanted if each not in there)
+            raise ProcessError(f"a cluster runs already, with {' '.join(there)}; stop it first to have {asks}")
         say("the cluster is running already")
         keeper = None
     else:
         say(f"starting a cluster of Kubernetes {minor}; log: {state() / 'keeper.log'}")
-        keeper = start_keeper(minor, module, *options, real=real)
+        keeper = start_keeper(module, wanted)
     wait_until(lambda: has_ended(keeper) or (state() / "ready").exists(), UP_SECONDS, "the cluster")
     if has_ended(keeper):
         log = (state() / "keeper.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -80,14 +90,14 @@ def down() -> None:
     say("the cluster is gone")
 
 
-def start_keeper(minor: str, module: str, *options: str, real: bool) -> subprocess.Popen[bytes]:
+def start_keeper(module: str, options: list[str]) -> subprocess.Popen[bytes]:
     """Start the keeper in a session of its own, so that it outlives the terminal."""
     for word in ("ready", "stop"):
         (state() / word).unlink(missing_ok=True)
-    kind = "real" if real else "fake"
+    (state() / "asked").write_text(" ".join(options))
     with (state() / "keeper.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", module, "keep", f"--kubernetes={minor}", f"--node={kind}", *options],
+            [sys.executable, "-m", module, "keep", *options],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

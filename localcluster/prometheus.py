@@ -12,6 +12,7 @@ from localcluster.binaries import cache_folder
 from localcluster.debian import PackageError
 from localcluster.waiting import answers_ready, wait_until
 
+PROGRAMS = ("prometheus", "promtool")
 MINUTES = 24 * 60
 SECONDS = 60
 Sample = Callable[[int], float | None]
@@ -29,7 +30,7 @@ def program(name: str) -> Path:
 
 
 def _take_out(path: Path) -> None:
-    """Unpack the program instead of installing it, because the package would start a server."""
+    """Unpack both programs instead of installing them, because the package would start a server."""
     for needed in ("apt-get", "dpkg-deb"):
         if not shutil.which(needed):
             raise PackageError(f"no {path.name}: it comes from a Debian package, and there is no {needed}")
@@ -39,7 +40,8 @@ def _take_out(path: Path) -> None:
         _run(["apt-get", "download", "prometheus"], folder)
         (package,) = folder.glob("prometheus_*.deb")
         _run(["dpkg-deb", "--extract", str(package), "."], folder)
-        (folder / "usr" / "bin" / path.name).replace(path)
+        for each in PROGRAMS:
+            (folder / "usr" / "bin" / each).replace(path.with_name(each))
     finally:
         shutil.rmtree(folder)
 

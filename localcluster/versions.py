@@ -9,6 +9,7 @@ from dataclasses import dataclass
 ACTIONLINT = "v1.7.12"
 CONTAINERD = "v2.2.9"
 COREDNS = "v1.15.0"
+DRA_DRIVER = "v0.4.0"
 ETCD = "v3.6.12"
 HELM_4 = "v4.3.1"
 KWOK = "v0.8.0"

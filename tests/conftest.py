@@ -4,7 +4,8 @@ import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
-from pathlib import PurePath
+from functools import cache
+from pathlib import Path, PurePath
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,7 @@ from tests import environment
 
 environment.settle()  # before any test module is read, and in xdist before its processes start
 gc.disable()  # until all tests are collected, which makes little garbage; each process of xdist collects them all
+ROOT = Path(__file__).parents[1]
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """On a busy machine nothing is told by how long a test took."""
 settings.register_profile("quick", max_examples=30, **UNTIMED)
@@ -22,11 +24,14 @@ settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 WAITING = (
-    *("node from o", "node", "apiserver", "chart", "apiserver from re", "apiserver from g", "apiserver from o"),
-    *("docs", "machine", "alerts"),
+    *("node from o", "node", "apiserver", "apiserver from few", "apiserver from k", "apiserver from pr"),
+    *("docs", "chart", "chart from m", "machine", "alerts"),
     *("frameworks", "other_version", "browser", "operators"),
 )
-COMPUTING = ("honest", "unit/cli", "unit/server", "unit/admission", "unit", "ledger", "workloads", "property", "fuzz")
+COMPUTING = (
+    *("honest", "texts", "unit/cli", "unit/server", "unit/admission", "unit"),
+    *("ledger", "workloads", "property", "fuzz"),
+)
 ROOMS = (*WAITING, *COMPUTING)
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other.
 
@@ -34,14 +39,17 @@ Rooms with a cluster mostly wait for it. Those without one fill the cores betwee
 """
 PARTS = {
     "tests/apiserver": {
-        "test_re": "apiserver from re",
-        "test_o": "apiserver from o",
-        "test_g": "apiserver from g",
+        "test_pr": "apiserver from pr",
+        "test_k": "apiserver from k",
+        "test_few": "apiserver from few",
     },
+    "tests/chart": {"test_m": "chart from m"},
     "tests/node": {"test_o": "node from o"},
 }
-"""From these files on the tests of a folder have a process and a cluster of their own: they mostly wait.
-A cluster of yours is one, so one process has all tests of the API server."""
+"""From these files on the tests of a folder have a process and a cluster of their own: they mostly wait. The parts take
+about as much CPU time as each other. A cluster of yours is one, so one process has all tests of the API server."""
+TEXTS = ("tests/chart", "tests/docs")
+"""Folders in which a file without the mark `apiserver` reads pages or renders the chart, and uses no cluster."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
     "tests/apiserver/test_faults.py": "machine",
@@ -54,16 +62,29 @@ ELSEWHERE = {
 """Folders and files whose room isn't named after their folder: they use no cluster of that folder."""
 
 
-def room(nodeid: str) -> str:
-    """The room of a test, by its file or its folder."""
-    file = PurePath(nodeid.partition("::")[0])
+@cache
+def is_text(file: PurePath) -> bool:
+    """Return True for a file in TEXTS that uses no cluster."""
+    return "/".join(file.parts[:2]) in TEXTS and "mark.apiserver" not in (ROOT / file).read_text(encoding="utf-8")
+
+
+@cache
+def room_of(file: PurePath) -> str:
+    """The room of a file, by its name or its folder."""
     folder = "/".join(file.parts[:2])
     elsewhere = ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder)
     if folder == "tests/unit":
         part = "/".join(file.parts[1:3])
         return part if part in COMPUTING else "unit"
+    if is_text(file):
+        return "texts"
     parts = {} if "GPU_TIERS_TEST_CLUSTER" in os.environ else PARTS.get(folder, {})
     return elsewhere or next((part for first, part in parts.items() if file.name >= first), file.parts[1])
+
+
+def room(nodeid: str) -> str:
+    """The room of a test."""
+    return room_of(PurePath(nodeid.partition("::")[0]))
 
 
 class ByRoom(LoadScopeScheduling):
@@ -78,6 +99,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByRoom 
     """Share the tests out by rooms, in the order of ROOMS, where --dist=loadscope asks for that."""
     config.option.loadscopereorder = False
     return ByRoom(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run the tests: five for two cores, because most rooms wait for a cluster.
+
+    Nine are faster on a quiet machine. On a busy one so many clusters keep each other's API servers from answering in
+    their time, and a run that fails costs more than a longer one.
+    """
+    return max(2, min(round(2.5 * (os.cpu_count() or 1)), len(ROOMS)))
 
 
 @pytest.hookimpl(trylast=True)

@@ -5,6 +5,7 @@ import yaml
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
 from webhook.policy.metadata_keys import LIKE_OURS
+from webhook.policy.saves.node_signals import BUILT_IN as NODE_SIGNALS
 from webhook.policy.values.tier_policy import USUAL_NAMES
 from webhook.policy.values.weights import table
 from webhook.policy.workloads.kind_table import BUILT_IN
@@ -54,13 +55,14 @@ def chart_kinds() -> str:
 
 
 _HEAD_OF_KNOWN = """\
-# Made by `make generate` from webhook/policy: values/accelerators.yaml, values/tier_policy.py, unknown_keys.py and
-# checkpoint/hook_kinds.py.
+# Made by `make generate` from webhook/policy: values/accelerators.yaml, values/tier_policy.py, unknown_keys.py,
+# checkpoint/hook_kinds.py and saves/node_signals.yaml.
 # `gpuNames`: the domains of accelerators, and regular expressions for CEL: of what others call accelerators, and of
 # devices that are none.
 # `keysLikeOurs`: a regular expression for labels of gpu-tiers, and for what people write in their place.
 # `hooks`: the fields that each kind of checkpoint hook takes, and those that it can't do without.
 # `schedulers`: whose a scheduler is, by its usual name.
+# `nodeSignals`: where a signal of a node's end stands, by its id.
 """
 
 
@@ -78,5 +80,6 @@ def chart_known() -> str:
         "gpuNames": {"domains": sorted(table().domains), "words": table().words, "others": table().others},
         "keysLikeOurs": LIKE_OURS.pattern,
     }
-    known = {**names, "hooks": hooks, "schedulers": dict(USUAL_NAMES)}
+    signals = {row.id: row.where for row in NODE_SIGNALS}
+    known = {**names, "hooks": hooks, "schedulers": dict(USUAL_NAMES), "nodeSignals": signals}
     return _HEAD_OF_KNOWN + yaml.safe_dump(known, sort_keys=False, width=1000, default_flow_style=None)

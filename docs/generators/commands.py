@@ -14,6 +14,7 @@ from webhook.cli.main import app
 _Row = tuple[str, str]
 
 _HEAD = "What each command answers and accepts. `gpu-tiers COMMAND --help` says the same."
+_SHARED = "Commands that ask a cluster accept these too, but `open-gates` no `--output`."
 _COLUMNS = ("option", "meaning")
 _COMMON = 7
 """An option that so many commands share, with the same meaning, is on the page once."""
@@ -25,7 +26,7 @@ def commands() -> str:
     counted = Counter(row for _, _, rows in every for row in rows)
     common = [row for row, times in counted.items() if times >= _COMMON]
     sections = (part for each in every for part in _section(*each, common))
-    shared = ("## Common options", table(_COLUMNS, common))
+    shared = ("## Common options", _SHARED, table(_COLUMNS, common))
     return page("Commands", "the commands in `webhook/cli/`", _HEAD, *shared, *sections)
 
 
@@ -48,8 +49,6 @@ def _section(name: str, command: Any, rows: list[_Row], common: list[_Row]) -> I
     own = [row for row in rows if row not in common]
     if own:
         yield table(_COLUMNS, own)
-    if shared := [row[0] for row in rows if row in common]:
-        yield f"{', '.join(shared)}: see [common options](#common-options)."
 
 
 def _row(parameter: Any) -> _Row:

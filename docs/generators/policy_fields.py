@@ -7,6 +7,7 @@ from typing import Any
 from generators.tables import Schema, accepted, code, page, table
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile
+from webhook.policy.saves.node_signals import BUILT_IN
 
 _HEAD = f"""\
 [The policy](policy.md) explains the fields. The webhook refuses a file with a wrong field as a whole.
@@ -24,6 +25,12 @@ _KUBERNETES = {
 """Sections whose fields are those of Kubernetes, and what stands in place of a link to them."""
 
 
+_SIGNALS = """\
+What says that a node will end, the most urgent first. `nodeSignals` adds rows, changes them by their `id`, and leaves
+some out with `ignore: true`. *Imminent*: within minutes; *Planned*: later; *Possible*: perhaps. A notice stands only
+where the provider guarantees one."""
+
+
 def policy_fields() -> str:
     """The page, whole."""
     schema = PolicyFile.model_json_schema(by_alias=True)
@@ -32,7 +39,22 @@ def policy_fields() -> str:
     for name, section in sorted(sections.items()):
         if section["type"] == "object" and name not in _KUBERNETES:
             parts += [f"## {_title(name)}", section["description"], _fields(section, sections)]
+    parts += ["## Node signals", _SIGNALS, table(("id", "on the Node", "urgency", "notice", "source"), _signals())]
     return page("The policy file, field by field", "`webhook/config/model.py`", _HEAD, *parts)
+
+
+def _signals() -> Iterator[tuple[str, ...]]:
+    """The rows of signals, each with its source by the name of its site."""
+    for row in BUILT_IN:
+        is_status = row.where == "Condition"
+        value = row.value or ("True" if is_status else "")
+        on = (
+            f"{row.where.lower()} {code(row.key + (f'={value}' if value else ''))}"
+            if row.key
+            else "`spec.unschedulable`"
+        )
+        notice = f"{row.notice} s" if row.notice else ""
+        yield code(row.id), on, row.urgency, notice, f"[{row.source.split('/')[2]}]({row.source})"
 
 
 def _fields(section: Schema, sections: Schema) -> str:
@@ -62,6 +84,8 @@ def _accepted(field: Schema) -> str:
         return f"map from workload type to {'list of tiers' if 'items' in field['additionalProperties'] else 'tier'}"
     if field.get("type") == "object":
         inner = _section(field.get("additionalProperties", {}))
+        if words := field.get("additionalProperties", {}).get("description"):
+            return f"map from tier to {words}"
         return f"map from tier to [{_title(inner)}](#{_title(inner).lower()})" if inner else "map of text"
     return accepted(field)
 

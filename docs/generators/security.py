@@ -54,7 +54,7 @@ def _rows(role: str) -> Iterator[tuple[str, str, str]]:
         rules = [rule for _, rule in same]
         verbs = {code(", ".join(rule["verbs"])) for rule in rules}
         if len(rules) > MANY and len(verbs) == 1:
-            yield f"[the known kinds](workloads.md), in {len(rules)} API groups", verbs.pop(), why
+            yield f"[the known kinds](workload-kinds.md), in {len(rules)} API groups", verbs.pop(), why
         else:
             yield from ((_named(rule), code(", ".join(rule["verbs"])), why) for rule in rules)
 

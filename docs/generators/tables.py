@@ -49,11 +49,6 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def anchor(heading: str) -> str:
-    """Return the anchor of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 def page(title: str, source: str, *parts: str) -> str:
     """Return a whole page that names its source."""
     note = f"Made from {source} by `make generate`; change that, not this page."

@@ -72,7 +72,7 @@ def _default(value: object) -> str:
 
 
 def _example(schema: Schema) -> str:
-    """The first of its examples; a value whose default is one needs none."""
+    """Return the first of its examples; a value whose default is one needs none."""
     return f" Example: {_written(schema['examples'][0])}." if "examples" in schema else ""
 
 

@@ -1,12 +1,11 @@
-"""Writes the kinds into workloads.md and workload-kinds.md, and the words of guesses into workload-words.md."""
+"""Writes labels into workloads.md, kinds into workload-kinds.md, and the words of guesses into workload-words.md."""
 
 import inspect
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from generators.tables import anchor, bullet, code, either, filled, table, words
+from generators.tables import bullet, code, either, filled, table, words
 from webhook.policy.classification.commands import COMMANDS, WORDS, Commands
 from webhook.policy.workloads.kind_table import BUILT_IN, POD_LABELS, KindRow, Templates, WorkloadType
 from webhook.policy.workloads.pod_counts import once
@@ -23,14 +22,14 @@ _SOURCES = {
     "port": "port",
 }
 """What a page calls the sources of guesses. A JobSet's `server` is its name and its image together."""
+_MOSTLY = ("command", "variable", "name", "image")
+_MOSTLY_SERVING = ("command", "variable", "image", "name", "readiness probe", "port")
+"""The orders of guesses that the page says once, for all kinds with a usual type."""
 
 
 def workloads() -> str:
-    """Return the page of types with new tables."""
-    by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
-    page = (DOCS / "workloads.md").read_text(encoding="utf-8")
-    page = filled("kinds", "\n".join(_by_answer(by_name)), page)
-    return filled("labels", table(("label", "type"), _labels()), page)
+    """Return the page of types with a new table of labels."""
+    return filled("labels", table(("label", "type"), _labels()), (DOCS / "workloads.md").read_text(encoding="utf-8"))
 
 
 def workload_kinds() -> str:
@@ -45,24 +44,10 @@ def workload_words() -> str:
     return _WORDS.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", page)
 
 
-def _by_answer(rows: Sequence[KindRow]) -> Iterator[str]:
-    """An item for each answer, those of one type alone first, with its kinds from A to Z.
-
-    A kind that several API groups have is followed by its group.
-    """
-    names, found = Counter(row.kind for row in rows), dict[str, list[str]]()
-    for row in rows:
-        group = row.group or "core"
-        of_group = f" ({group})" if names[row.kind] > 1 else ""
-        found.setdefault(_answer(row), []).append(f"[{row.kind}](workload-kinds.md#{anchor(group)}){of_group}")
-    order = sorted(found, key=lambda answer: (len(answer.split()), answer))
-    return (bullet(f"**{answer}**: {', '.join(found[answer])}") for answer in order)
-
-
 def _answer(row: KindRow) -> str:
     """Return the type of a kind, without the guesses that may say otherwise."""
     if row.type:
-        return row.type + (", unless it runs something else" if row.unless else "")
+        return row.type
     if row.usual:
         return f"usually {row.usual}"
     types = dict.fromkeys(row.fields.values())
@@ -71,10 +56,14 @@ def _answer(row: KindRow) -> str:
 
 
 def _type(row: KindRow) -> str:
-    """The answer, with the guesses that may say otherwise in parentheses, in their order."""
+    """Return the answer, with the guesses that may say otherwise in parentheses, unless the page says their order."""
     sources = row.unless if row.type else row.before_usual if row.usual else ()
-    names = dict.fromkeys(_SOURCES[source] for source in sources if source in _SOURCES)
-    return _answer(row).partition(", unless")[0] + (f" ({', '.join(names)})" if names else "")
+    names = tuple(dict.fromkeys(_SOURCES[source] for source in sources if source in _SOURCES))
+    if not row.type and row.usual:
+        if names == (_MOSTLY_SERVING if row.usual == WorkloadType.SERVING else _MOSTLY):
+            return _answer(row)
+        names = names or ("no guesses",)
+    return _answer(row) + (f" ({', '.join(names)})" if names else "")
 
 
 def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:

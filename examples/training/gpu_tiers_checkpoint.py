@@ -5,10 +5,11 @@
         train(step)
         if checkpoint_requested():            # after each step
             save(step)
-            checkpoint_saved()                # ends the program with 143
+            checkpoint_saved()                # ends the program with 143, if its pod ends
 
 `step_saved(step)` after each whole checkpoint, those at intervals too, says what an eviction would lose: it writes the
-file `progress`, and has gpu_tiers_report.py report it, if that is copied too and the pod may report.
+file `progress`. If gpu_tiers_report.py is copied too and the pod may report, it is reported. The answer may ask for a
+save: after that one the program trains on.
 
 With several ranks, in one pod or in many, pass an `any_rank` and a `barrier`. `any_rank` takes this rank's answer and
 returns True on all ranks if one said True (an all-reduce with max). `barrier` waits until all ranks have saved. Then
@@ -25,7 +26,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any
 
 FOLDER = pathlib.Path(os.environ.get("GPU_TIERS_FOLDER", "/run/gpu-tiers"))
 TERMINATED = 128 + signal.SIGTERM
@@ -36,7 +37,9 @@ END_SECONDS = 1.0
 """How long it may take to end after that. Then SIGTERM comes, but only to the first process of the container."""
 
 _signalled = False
-_progress: dict[str, float] = {}
+_goes_on = False
+"""All ranks know that the save is for a wish, and no pod ends."""
+_progress: dict[str, float] = {"step": 0}
 
 
 def listen(*signals: signal.Signals) -> None:
@@ -48,6 +51,7 @@ def listen(*signals: signal.Signals) -> None:
         (FOLDER / "request").unlink(missing_ok=True)  # left by a container that ran here before and did not answer
     (FOLDER / "listening").touch()
     atexit.register(stop_listening)
+    _wishes()
 
 
 def stop_listening() -> None:
@@ -57,13 +61,26 @@ def stop_listening() -> None:
 
 def checkpoint_requested(any_rank: Callable[[bool], bool] = bool) -> bool:
     """Whether to save now. With several ranks all get the same answer, so that no rank saves alone."""
-    return any_rank(_signalled or (FOLDER / "request").exists())
+    global _goes_on  # noqa: PLW0603 - checkpoint_saved reads it
+    wishes = _wishes()
+    wish, ends = wishes and wishes.due(), _signalled or (FOLDER / "request").exists()
+    if not any_rank(bool(wish) or ends):
+        return False
+    _goes_on = not any_rank(ends)
+    if wish and _goes_on:
+        wishes.begin(wish.id)
+    return True
 
 
-def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
-    """Tell the hook once all ranks have saved, and end with 143, so that nobody waits for the rest of the grace."""
+def checkpoint_saved(barrier: Callable[[], object] | None = None) -> None:
+    """Tell that all ranks have saved. If a pod ends, end with 143, so that nobody waits for the rest of the grace."""
     if barrier:
         barrier()
+    wishes = _wishes()
+    if _goes_on:
+        if wishes and wishes.begun:
+            wishes.finish(wishes.begun, "saved", step=_progress["step"])
+        return
     (FOLDER / "done").touch()
     deadline = time.monotonic() + HOOK_SECONDS
     while (FOLDER / "request").exists() and time.monotonic() < deadline:
@@ -84,16 +101,22 @@ def step_saved(step: int) -> None:
     with contextlib.suppress(OSError):  # it is no reason to end a training
         unfinished.write_text(json.dumps(_progress))
         unfinished.replace(FOLDER / "progress")
-    _report()
+    if wishes := _wishes():
+        wishes.saved(step)
 
 
 @functools.cache
-def _report() -> None:
-    """Start the thread that reports, once."""
-    with contextlib.suppress(ModuleNotFoundError):
-        from gpu_tiers_report import Reporter  # noqa: PLC0415 - only who reports copies it
-
-        Reporter(lambda: _progress, functools.partial(print, file=sys.stderr)).start()
+def _wishes() -> Any:
+    """Start the thread that reports, once; return the wishes that it hears. None if nobody reports for this rank."""
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        return None
+    try:
+        from gpu_tiers_report import Reporter, Wishes  # noqa: PLC0415 - only who reports copies it
+    except ModuleNotFoundError:
+        return None
+    wishes = Wishes()
+    Reporter(lambda: _progress, functools.partial(print, file=sys.stderr), wishes).start()
+    return wishes
 
 
 def _remember(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: a callback has it save at the hook's request and stop; then the program ends with 143.
+"""Hugging Face Trainer: a callback has it save when asked, and ends the program with 143 if its pod ends.
 
     python train_huggingface.py                            # or: torchrun --nproc-per-node=2 train_huggingface.py
 
@@ -23,24 +23,27 @@ STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.1"))
 
 
 class SaveWhenAsked(TrainerCallback):
-    """Copy this one, `any_rank`, `last_whole` and the end of `main`. `stopped` tells that the run is not over."""
+    """Copy this one, `any_rank` and `last_whole`."""
 
-    stopped = False
+    asked = False
 
     def on_train_begin(self, *_: object, **__: object) -> None:
         """From here on there is something to save."""
         listen()
 
     def on_step_end(self, _args: TrainingArguments, _state: Any, control: Any, **_: object) -> None:
-        """Let the Trainer save as it always does, and stop after it."""
+        """Let the Trainer save as it always does."""
         if checkpoint_requested(any_rank):
-            self.stopped = control.should_save = control.should_training_stop = True
+            self.asked = control.should_save = True
 
     def on_save(self, _args: TrainingArguments, state: Any, *_: object, **__: object) -> None:
         """Of the Trainer's own checkpoints, too: what an eviction would lose counts from here."""
         if dist.is_initialized():
             dist.barrier()
         step_saved(state.global_step)
+        if self.asked:
+            self.asked = False
+            checkpoint_saved()
 
 
 def any_rank(mine: bool) -> bool:  # noqa: FBT001 - the protocol's signature
@@ -102,7 +105,6 @@ class Say(TrainerCallback):
 def main() -> None:
     """Train from where the run before stopped."""
     set_seed(0)
-    asked = SaveWhenAsked()
     trainer = Trainer(
         model=Line(),
         args=TrainingArguments(
@@ -115,12 +117,10 @@ def main() -> None:
             disable_tqdm=True,
         ),
         train_dataset=Points(),
-        callbacks=[Say(), asked],
+        callbacks=[Say(), SaveWhenAsked()],
     )
     atexit.register(trainer.accelerator.end_training)  # else gloo's threads may abort a rank at its very end
     trainer.train(resume_from_checkpoint=last_whole())
-    if asked.stopped:
-        checkpoint_saved(trainer.accelerator.wait_for_everyone)
 
 
 if __name__ == "__main__":

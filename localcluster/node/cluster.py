@@ -4,9 +4,11 @@ All of it lives in namespaces of its own (namespaces.py), so that several can ru
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from localcluster.binaries import SHIM, find, node_binaries
+from localcluster.binaries import SHIM, find, node_binaries, release_binaries
 from localcluster.control_plane import ControlPlane
 from localcluster.credentials import NODE
 from localcluster.kubectl import KubectlError
@@ -60,10 +62,7 @@ class NodeCluster(ControlPlane):
 
     def stop_kubelet(self) -> None:
         """Stop the kubelet; the containers go on, and nobody looks after them."""
-        assert self._node  # noqa: S101
-        process = self.processes.named("kubelet")
-        self._node.stop(process)
-        self.processes.end(process)
+        self._end(self.processes.named("kubelet"))
 
     def kill_containers(self) -> None:
         """Kill whatever runs in containers, as a power cut does; a kubelet would start them again."""
@@ -78,6 +77,19 @@ class NodeCluster(ControlPlane):
         command = components.kubelet(self.node_folder, self._kubeconfig_of("kubelet"), self.address)
         self._run("kubelet", self._path("kubelet"), *command)
         wait_until(self._kubelet_answers, READY_SECONDS, "kubelet")
+
+    @contextmanager
+    def devices(self, count: int) -> Iterator[None]:
+        """Run the DRA driver of Kubernetes' examples with so many devices; none is left afterwards."""
+        program = find(release_binaries()["dra-example-kubeletplugin"])
+        command = components.dra_driver(self._kubeconfig_of("dra-driver"), count)
+        driver = self._run("dra-driver", str(program), *command)
+        try:
+            wait_until(lambda: bool(self.api.get("resourceslices")["items"]), READY_SECONDS, "the devices")
+            yield
+        finally:
+            self._end(driver)
+            self.api.delete("resourceslices")
 
     @property
     def name(self) -> str:
@@ -126,6 +138,12 @@ class NodeCluster(ControlPlane):
     def _run(self, name: str, *command: str) -> Process:
         assert self._node  # noqa: S101
         return self.processes.start(name, [*self._node.inside(), *command])
+
+    def _end(self, process: Process) -> None:
+        assert self._node  # noqa: S101
+        if process.popen.poll() is None:
+            self._node.stop(process)
+        self.processes.end(process)
 
     def _path(self, name: str) -> str:
         return str(find(self._node_binaries[name]))

@@ -8,6 +8,7 @@ from localcluster.credentials import NODE
 from localcluster.node.packages import PLUGINS
 
 POD_ADDRESSES = "10.244.0.0/24"
+DRA_DRIVER = "gpu.example.com"
 PAUSE_IMAGE = "localcluster.test/pause:1"
 MOST_PODS = 200
 
@@ -106,6 +107,17 @@ def kube_proxy(kubeconfig: Path) -> list[str]:
         "--conntrack-max-per-core=0",
         "--conntrack-tcp-timeout-established=0",
         "--conntrack-tcp-timeout-close-wait=0",
+    ]
+
+
+def dra_driver(kubeconfig: Path, devices: int) -> list[str]:
+    """Its kubelet folders are the usual ones; containerd reads the CDI files of /var/run/cdi."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--node-name={NODE}",
+        f"--num-devices={devices}",
+        f"--driver-name={DRA_DRIVER}",
+        "--cdi-root=/var/run/cdi",
     ]
 
 

@@ -22,27 +22,36 @@ NEEDLESS = ("var/lib/apt/lists", "var/cache/apt", "usr/share/doc", "usr/share/ma
 
 PYTHON_IMAGE = "localcluster.test/python:1"
 """The base as an image of its own: python3, sh and little else."""
+BASE_MINUTES = 1.0
+IMAGE_MINUTES = 1.0
 LAST_LINES = 15
 IN_USE_SECONDS = 3600
 OWN_MOUNTS = ("unshare", "--mount")
 """What mounts, leaves nothing mounted however it ends."""
 
 
-def python_image() -> Path:
+def python_image(progress: str = "") -> Path:
     """Return the archive of the base, made by debootstrap; NodeError with its last lines."""
-    target = images() / f"python-{SUITE}-{digest_of(' '.join((SUITE, *PACKAGES, *NEEDLESS)).encode())}.tar"
-    return stored(target, f"making a base image of Debian {SUITE} (once; about 1 min)", make_base)
+    what = f"{progress}making a base image of Debian {SUITE} (once; about {BASE_MINUTES:g} min)"
+    return stored(base_archive(), what, make_base)
 
 
-def built_image(name: str, folder: Path, contents: Iterable[bytes]) -> Path:
-    """Return the archive of a folder's image, built by its Dockerfile on the base; NodeError if that fails.
+def built_image(name: str, folder: Path, contents: Iterable[bytes], progress: str = "") -> Path:
+    """Return the archive of a folder's image, built by its Dockerfile on the base; NodeError if that fails."""
+    base, target = python_image(), image_archive(name, contents)
+    what = f"{progress}building the image {name} (about {IMAGE_MINUTES:g} min)"
+    return stored(target, what, lambda unfinished: build(name, folder, base, unfinished))
 
-    `contents` is all that goes into it: another one is another image.
-    """
-    base = python_image()
+
+def base_archive() -> Path:
+    """Return the file of the base."""
+    return images() / f"python-{SUITE}-{digest_of(' '.join((SUITE, *PACKAGES, *NEEDLESS)).encode())}.tar"
+
+
+def image_archive(name: str, contents: Iterable[bytes]) -> Path:
+    """Return the file of an image; `contents` is all that goes into it: another one is another image."""
     short = name.rpartition("/")[2].partition(":")[0]
-    target = images() / f"{short}-{digest_of(base.name.encode(), *contents)}.tar"
-    return stored(target, f"building the image {name}", lambda unfinished: build(name, folder, base, unfinished))
+    return images() / f"{short}-{digest_of(base_archive().name.encode(), *contents)}.tar"
 
 
 def make_base(target: Path) -> None:

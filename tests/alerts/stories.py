@@ -26,6 +26,7 @@ WELL = {
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="saved"}': "0+1x1600",
     'gpu_tiers_reservations_total{tier="gpu-training",outcome="bound"}': "0+1x1600",
     'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x1600",
+    'gpu_tiers_over_max_at_risk_pods{tier="gpu-training"}': "0x1600",
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
     'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
     'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
@@ -137,6 +138,13 @@ STORIES = (
         {'gpu_tiers_reservations_total{tier="gpu-training",outcome="failed"}': "0x58 1x1600"},
         "60m",
         "1 preemptions for pods of gpu-training failed.",
+        {"tier": "gpu-training"},
+    ),
+    Story(
+        "GpuTiersWorkAtRisk",
+        {'gpu_tiers_over_max_at_risk_pods{tier="gpu-training"}': "0x10 3x1600"},
+        "20m",
+        "3 pods of gpu-training have more unsaved work than their bound allows.",
         {"tier": "gpu-training"},
     ),
     Story(

@@ -15,11 +15,11 @@ from webhook.server.metric_table import TABLE
 ALERTS = Path(__file__).parents[2] / "charts" / "gpu-tiers" / "files" / "alerts.yaml"
 RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 SUFFIXES = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
-SERIES = {f"{row.name}{suffix}" for row in TABLE for suffix in SUFFIXES[row.kind]}
+SERIES = {f"{row.name}{suffix}" for row in TABLE.values() for suffix in SUFFIXES[row.kind]}
 
 
 def run(*arguments: str) -> str:
-    done = subprocess.run([promtool(), *arguments], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([promtool(), *arguments], capture_output=True, text=True, check=False, timeout=600)
     assert not done.returncode, done.stdout + done.stderr
     return done.stdout
 

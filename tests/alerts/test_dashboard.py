@@ -36,7 +36,7 @@ def since_then(minute: int) -> float | None:
 def a_day() -> dict[str, Sample]:
     """Every metric of the table with all of its labels. What counts begins with its first event; none stood at 0."""
     found = {}
-    for row in TABLE:
+    for row in TABLE.values():
         labels = {name: VALUES.get(name, (f"a-{name}",)) for name in row.labels}
         if row.kind == "histogram":
             labels["le"] = ("1", "+Inf")

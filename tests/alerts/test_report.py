@@ -77,7 +77,8 @@ def test_what_preemptions_have_cost_by_tenant_tier_and_evictor(prometheus: str) 
         ["-", "gpu-batch", "gpu-training", "2", "0", "0", "2", "0.00", "-"],
         ["beta", "gpu-interactive", "-", "1", "0", "0", "1", "0.00", "-"],
     ]
-    assert is_exact[6] == "In 12h 10 pods were preempted: 4 saved (40%), and lost at most 10.0 GPU-hours."
+    share = "4 of 5 saved (80%), 5 unknown"
+    assert is_exact[6] == f"In 12h 10 pods were preempted: {share}, and lost at most 10.0 GPU-hours."
     assert is_exact[8] == (
         "Pods without a hook, or with a program that ignores it, lost at most 10.0 GPU-hours. "
         "By the losses of pods that saved, a hook would have saved at most 10.0 GPU-hours of it."

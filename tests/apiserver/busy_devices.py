@@ -6,58 +6,43 @@ pod for which others were evicted gets their devices in any case, so a test ther
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 
 from localcluster.api import ApiError
 from localcluster.fake_nodes import node as fake_node
+from localcluster.processes import ProcessError
 from tests.builders.claims import a_device, a_device_class, a_slice
 
-from .installed import Installed, Tree, gpu_pod
+from .dra import DraDevices
+from .installed import Tree, gpu_pod
 
 GRACEFUL = {"localcluster.gpu-tiers.dev/uses-its-grace": "true"}
 
 
 @dataclass
-class Busy:
-    """Nodes of a test alone, whose devices serve a DeviceClass and a resource of the test's own."""
+class Busy(DraDevices):
+    """Nodes of a test alone, with devices of the test's own."""
 
-    installed: Installed
-    namespace: str
     nodes: list[str] = field(default_factory=list)
     by = "claim"
-
-    @property
-    def name(self) -> str:
-        return f"gpu-{self.namespace}"
-
-    @property
-    def resource(self) -> str:
-        return f"example.com/{self.name}"
 
     def node(self, name: str) -> str:
         return f"{name}-{self.namespace}"
 
-    def add_nodes(self, *names: str, devices: int = 1) -> None:
-        driver = f"{self.name}.example.com"
-        self.installed.api.apply(
-            a_device_class(self.name, f"device.driver == '{driver}'", resource=self.resource).json(),
-            self.template(1),
-            self.template(2),
-            self.template(4),
-        )
+    def add_nodes(self, *names: str, devices: int = 1, **labels: str) -> None:
+        self.installed.api.apply(self.device_class(), *map(self.template, (1, 2, 4)))
         self.nodes += map(self.node, names)
         for each in map(self.node, names):
-            found = [a_device(f"d{number}") for number in range(devices)]
-            self.installed.api.apply(fake_node(each, 0, {"team": self.namespace}))
-            self.installed.api.apply(a_slice(*found, node=each, driver=driver).json())
+            found = (a_device(f"d{number}") for number in range(devices))
+            self.installed.api.apply(*self.node_with(each, *found, **labels))
 
-    def template(self, gpus: int) -> Tree:
+    def template(self, gpus: int, namespace: str = "") -> Tree:
         exactly = {"deviceClassName": self.name, "allocationMode": "ExactCount", "count": gpus}
         devices = {"requests": [{"name": "gpu", "exactly": exactly}]}
-        metadata = {"name": f"gpus-{gpus}", "namespace": self.namespace}
+        metadata = {"name": f"gpus-{gpus}", "namespace": namespace or self.namespace}
         return {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceClaimTemplate",
@@ -67,7 +52,7 @@ class Busy:
 
     def pod(self, name: str, tier: str, gpus: int = 1, *, by: str = "claim", grace: int = 0, **spec: object) -> Tree:
         """A pod on any of the nodes. With a `grace` it ends when that is over."""
-        pod = gpu_pod(name, tier=tier, nodeSelector={"team": self.namespace}, **spec)
+        pod = gpu_pod(name, tier=tier, **{"nodeSelector": {"team": self.namespace}, **spec})
         container = pod["spec"]["containers"][0]
         if by in ("resource", "plugin"):
             asked = self.resource if by == "resource" else "nvidia.com/gpu"
@@ -80,15 +65,32 @@ class Busy:
             pod["metadata"]["annotations"] = dict(GRACEFUL)
         return pod
 
-    def create(self, *pods: Tree) -> None:
-        for each in pods:
+    def job(self, name: str, tier: str, gpus: int = 1, *, pods: int = 1, **spec: object) -> Tree:
+        """A Job of such pods, which run at once."""
+        template = self.pod("", tier, gpus, restartPolicy="Never", **spec)
+        labels = template["metadata"]["labels"]
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"parallelism": pods, "completions": pods, "template": {"spec": template["spec"]}},
+        }
+
+    def create(self, *objects: Tree) -> None:
+        for each in objects:
             made = self.installed.create(each, self.namespace)
             assert made.code == 0, made.stderr
 
-    def on(self, name: str) -> str:
+    def fill(self, pods: int, grace: Callable[[], int]) -> None:
+        """Have pods of a low tier hold as many devices."""
+        names = [f"low-{number}" for number in range(pods)]
+        self.create(*(self.pod(each, "gpu-batch", grace=grace()) for each in names))
+        self.installed.eventually(lambda: all(map(self.on, names)), "all devices in use")
+
+    def on(self, name: str, namespace: str = "") -> str:
         """The node of a pod; "" where it has none, or is not there."""
         with suppress(ApiError):
-            return str(self.installed.get(f"pod/{name}", self.namespace)["spec"].get("nodeName", ""))
+            return str(self.installed.get(f"pod/{name}", namespace or self.namespace)["spec"].get("nodeName", ""))
         return ""
 
     def reserved(self) -> dict[str, str]:
@@ -103,12 +105,26 @@ class Busy:
         }
 
     @contextmanager
-    def unrest(self, tier: str = "gpu-batch", gpus: int = 1, by: str = "claim") -> Iterator[None]:
+    def unrest(
+        self,
+        tier: str = "gpu-batch",
+        *,
+        by: str = "claim",
+        grace: Callable[[], int] = lambda: 0,
+        namespace: str = "",
+        **spec: object,
+    ) -> Iterator[None]:
         """Every 4 s a claim elsewhere is freed, and three times a second a pod of a low tier is made."""
         over = threading.Event()
+        if namespace:
+            self.installed.api.apply(self.template(1, namespace))
+
+        def fresh(name: str) -> Tree:
+            return self.pod(name, tier, by=by, grace=grace(), **spec)
+
         tasks = [
             threading.Thread(target=self._freeing, args=(over,)),
-            threading.Thread(target=self._fresh_pods, args=(over, tier, gpus, by)),
+            threading.Thread(target=self._fresh_pods, args=(over, fresh, namespace or self.namespace)),
         ]
         for each in tasks:
             each.start()
@@ -118,6 +134,9 @@ class Busy:
             over.set()
             for each in tasks:
                 each.join()
+            if namespace:
+                self.installed.api.delete("resourceclaimtemplate/gpus-1", namespace=namespace)
+                self.installed.api.delete("pods", namespace=namespace, seconds=0, wait=False)
 
     def _freeing(self, over: threading.Event) -> None:
         """A pod on another node, with a device of another driver, ends and is made anew."""
@@ -145,15 +164,15 @@ class Busy:
             over.wait(1.0)
         api.delete(f"resourceslice/{other}", f"deviceclass/{other}", f"node/{other}")
 
-    def _fresh_pods(self, over: threading.Event, tier: str, gpus: int, by: str) -> None:
+    def _fresh_pods(self, over: threading.Event, pod: Callable[[str], Tree], namespace: str) -> None:
         """The last ten of them wait; those before are deleted, politely and unscheduled."""
         for number in count():
             if over.wait(0.33):
                 break
-            self.installed.create(self.pod(f"fresh-{number}", tier, gpus, by=by), self.namespace)
-            if number >= 10 and not self.on(f"fresh-{number - 10}"):
-                with suppress(ApiError):
-                    self.installed.api.delete(f"pod/fresh-{number - 10}", namespace=self.namespace, wait=False)
+            with suppress(ApiError, ProcessError):  # the test may be changing the leader
+                self.installed.create(pod(f"fresh-{number}"), namespace)
+                if number >= 10 and not self.on(f"fresh-{number - 10}", namespace):
+                    self.installed.api.delete(f"pod/fresh-{number - 10}", namespace=namespace, wait=False)
 
     def remove(self) -> None:
         api = self.installed.api

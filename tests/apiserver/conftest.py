@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from installation.readiness import wait_for_webhook
 from installation.workload_crds import add_kinds
 from localcluster import Cluster, ControlPlane, chosen_cluster, refuse_real_nodes
 from localcluster.for_tests import started
+from localcluster.ports import free_ports
 from localcluster.versions import DEFAULT_KUBERNETES
 from webhook.kube.client import Client
 
@@ -21,6 +23,12 @@ from .queue import QueueingTenant
 
 NODE_SELECTORS = "--enable-admission-plugins=PodNodeSelector"
 """Kubernetes leaves that plugin out. It changes nothing in a namespace without its annotation."""
+
+RUNNING = (
+    *("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers"),
+    *("podgroups.scheduling.k8s.io", "resourceclaimtemplates", "resourceclaims", "events"),
+)
+"""What makes pods or holds devices, and what was said of it."""
 
 INSTALLING = ("installed", "few_seats", "three")
 """Fixtures after which a cluster has the chart, in the order in which they leave it."""
@@ -71,14 +79,21 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def new_namespace(cluster: Cluster) -> Iterator[str]:
-    """A new namespace that takes pods at once, whoever makes its ServiceAccount; deleted afterwards without waiting."""
+    """A new namespace that takes pods at once, whoever makes its ServiceAccount; afterwards nothing runs in it.
+
+    In a cluster that somebody named it is deleted. One that ends with the tests keeps it, without what makes pods or
+    holds devices: a deletion takes two requests for each kind, which were half of all that the API server got.
+    """
     name, api = f"test-{uuid.uuid4().hex[:8]}", cluster.api
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     # Applied by the server, for the controller manager may have made it by now.
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     api.apply(account)
     yield name
-    api.delete(f"namespace/{name}", wait=False)
+    if isinstance(cluster, ControlPlane):
+        api.delete(*RUNNING, namespace=name, wait=False)
+    else:
+        api.delete(f"namespace/{name}", wait=False)
     api.delete("pods", namespace=name, seconds=0, wait=False)  # no kubelet ends those whose node is gone
 
 
@@ -120,6 +135,23 @@ def wide(installed: Installed) -> Iterator[str]:
     installed.cluster.add_node("wide", gpus=64)
     yield "wide"
     installed.api.delete("node/wide")
+
+
+@pytest.fixture(scope="module")
+def preempting(installed: Installed) -> Iterator[Installed]:
+    with installed.policy_with(preemption={"dra": "On"}):
+        yield installed
+
+
+@pytest.fixture(scope="module")
+def hearing(installed: Installed) -> Iterator[Installed]:
+    """The webhook with a port for reports."""
+    (port,) = free_ports(1)
+    installed.change_leader(f"--reports-port={port}")
+    wait_for_webhook(installed.cluster)
+    yield installed
+    installed.change_leader()
+    wait_for_webhook(installed.cluster)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from .installed import Installed, Tree, gpu_pod
 
 
 @dataclass
-class Dra:
-    """A node with three devices, one of them tainted, and a DeviceClass of these that serves a resource too."""
+class DraDevices:
+    """A driver of the test's own, whose devices serve a DeviceClass and a resource."""
 
     installed: Installed
     namespace: str
@@ -30,6 +30,18 @@ class Dra:
     def driver(self) -> str:
         return f"{self.name}.example.com"
 
+    def device_class(self) -> Tree:
+        return a_device_class(self.name, f"device.driver == '{self.driver}'", resource=self.resource).json()
+
+    def node_with(self, node: str, *devices: Tree, **labels: str) -> Iterator[Tree]:
+        """A node that no other test uses, with these devices."""
+        yield fake_node(node, 0, {"team": self.namespace, **labels})
+        yield a_slice(*devices, node=node, driver=self.driver).json()
+
+
+class Dra(DraDevices):
+    """A node with three devices, one of them tainted."""
+
     @property
     def node(self) -> str:
         return f"dra-{self.namespace}"
@@ -42,10 +54,9 @@ class Dra:
         self.installed.api.apply(*objects)
 
     def objects(self) -> Iterator[Tree]:
-        yield fake_node(self.node, 0, {"team": self.namespace})
-        yield a_device_class(self.name, f"device.driver == '{self.driver}'", resource=self.resource).json()
+        yield self.device_class()
         tainted = a_device("c", {"key": "example.com/repair", "effect": "NoSchedule"})
-        yield a_slice(a_device("a"), a_device("b"), tainted, node=self.node, driver=self.driver).json()
+        yield from self.node_with(self.node, a_device("a"), a_device("b"), tainted)
 
     def pod(self, name: str, tier: str, **spec: object) -> Tree:
         """A pod that asks for the resource, on nodes of this test alone."""

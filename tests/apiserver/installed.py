@@ -56,6 +56,11 @@ class Installed:
         """Start it again at the same address, with these options beside its own."""
         self.process = start_webhook(self.cluster, self.address, *self._options, *options)
 
+    def change_leader(self, *options: str) -> None:
+        """The process dies, and the next one goes on."""
+        self.kill()
+        self.restart(*options)
+
     @property
     def _options(self) -> tuple[str, ...]:
         return (*QUICK, f"--page-tls-port={self.page_tls_port}")
@@ -180,10 +185,14 @@ class Installed:
         tree = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
         self.api.create({**tree, "subjects": [subject], "roleRef": reference}, namespace)
 
-    def wait_for_namespaces_to_go(self) -> None:
-        """Wait until those of earlier tests are gone, with their pods."""
-        going = {"fieldSelector": "status.phase=Terminating"}
-        self.eventually(lambda: not self.api.get("namespaces", **going)["items"], "no namespace that goes")
+    def wait_for_earlier_tests(self) -> None:
+        """Wait until their pods are gone, and the namespaces that were deleted."""
+
+        def have_gone() -> bool:
+            found = [json.loads(self.api.text(f"/api/v1/{kind}"))["items"] for kind in ("pods", "namespaces")]
+            return not any("deletionTimestamp" in each["metadata"] for items in found for each in items)
+
+        self.eventually(have_gone, "the end of earlier tests")
 
     def eventually(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for something that the cluster brings about."""

@@ -17,7 +17,8 @@ from webhook.policy.checkpoint.listen import AUDIENCE
 
 from .installed import Installed, Tree
 
-Send = Callable[[str, Any], None]
+Send = Callable[[str, Any], dict[str, Any]]
+"""Sends a token and a report; returns the answer."""
 
 
 def began(installed: Installed, pod: Tree, minutes: float) -> None:
@@ -50,8 +51,10 @@ def sender(pod: Tree, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
     monkeypatch.setattr(report, "REPORT_CA", variables["GPU_TIERS_REPORT_CA"])
     monkeypatch.setattr(report, "TOKEN", str(folder / "token"))
 
-    def send(token: str, said: Any) -> None:
+    def send(token: str, said: Any) -> dict[str, Any]:
+        heard: list[bytes] = []
         (folder / "token").write_text(token)
-        report.send(said if isinstance(said, bytes) else json.dumps(said).encode())
+        report.send(said if isinstance(said, bytes) else json.dumps(said).encode(), heard.append)
+        return dict(json.loads(heard[0] or b"{}"))
 
     return send

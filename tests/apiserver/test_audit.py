@@ -110,7 +110,7 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     output = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
     assert output.exit_code == 0
     standings = {each["standing"] for each in json.loads(output.stdout)["workloads"]}
-    assert standings == {"agrees", "before", "changed", "refused"}
+    assert standings == {"agrees", "before", "changed", "outside", "refused"}
 
 
 def test_of_a_tenant_that_demotes_programs_read_an_answer_and_nothing_else(

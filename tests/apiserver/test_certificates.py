@@ -128,6 +128,11 @@ class Replica:
         self.source = SelfManaged(secret, self.configurations, **{"names": NAMES, "every": 30.0, **options})
         self.served: list[Bundle] = []
 
+    @property
+    def registered(self) -> bool:
+        seen = self.configurations.seen
+        return len(seen) == len(KINDS) and all(each.registered for each in seen.values())
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Replica"]:
         self.served.append(await self.source.load())
@@ -159,7 +164,7 @@ async def test_an_empty_secret_is_filled_and_trusted_in_both_configurations(obje
         assert names_of(served) == frozenset(NAMES)
         assert replica.served[0].certificate == data["tls.crt"]
         await eventually(lambda: installed.everywhere() == {data["ca.crt"]})
-        await eventually(lambda: replica.configurations.registered)
+        await eventually(lambda: replica.registered)
 
 
 async def test_replicas_that_start_at_once_agree_on_one_ca(objects, installed):
@@ -174,7 +179,7 @@ async def test_replicas_that_start_at_once_agree_on_one_path_for_each_configurat
     replicas = [Replica(objects, installed) for _ in range(5)]
     async with contextlib.AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(each.running()) for each in replicas))
-        await eventually(lambda: all(each.configurations.registered for each in replicas))
+        await eventually(lambda: all(each.registered for each in replicas))
         await eventually(lambda: {each.configurations.paths for each in replicas} == {installed.paths()})
     assert {path[33:] for path in installed.paths()} == {"/mutate", "/validate"}
     assert len(installed.paths()) == 2
@@ -199,12 +204,12 @@ async def test_a_wiped_ca_bundle_is_back_at_once_and_the_rest_untouched(objects,
 
 async def test_a_missing_configuration_is_seen_never_made_and_trusted_again_when_it_returns(objects, installed):
     async with Replica(objects, installed).running() as replica:
-        await eventually(lambda: replica.configurations.registered)
+        await eventually(lambda: replica.registered)
         installed.delete_configurations()
-        await eventually(lambda: not replica.configurations.registered)
+        await eventually(lambda: not replica.registered)
         assert not installed.cluster.api.has(f"{KINDS[0]}/{installed.name}")
         installed.apply_configurations()
-        await eventually(lambda: replica.configurations.registered)
+        await eventually(lambda: replica.registered)
         await eventually(lambda: installed.everywhere() == {replica.served[0].ca})
 
 

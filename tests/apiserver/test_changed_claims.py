@@ -115,8 +115,7 @@ def test_a_template_that_is_swapped_afterwards_changes_nothing(installed: Instal
     )
     delete(installed, "resourceclaimtemplate/gpus", namespace)
     assert installed.create(a_claim_template("gpus", 8).unplaced(), namespace).code == 0
-    installed.kill()
-    installed.restart()
+    installed.change_leader()
     full = "the total is at 1 of 2 GPUs; this pod asks for 2"
     installed.eventually(lambda: full in installed.create(gpu_pod("next", 2), namespace).stderr, "one GPU in use")
 

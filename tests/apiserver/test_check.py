@@ -53,7 +53,7 @@ def test_one_that_works_is_ok_in_every_line(installed: Installed, namespace: str
     assert answer.exit_code == 0, answer.output
     assert set(words(answer).values()) == {"ok"}
     assert json.loads(answer.stdout)["word"] == "ok"
-    assert what(answer, "webhook").startswith("marked a dry run, which took 0.")
+    assert what(answer, "webhook").startswith("answered a dry run in 0.")
     assert installed.published["digest"] in what(answer, "policy")
     assert installed.get("pods", namespace)["items"] == []
 
@@ -85,7 +85,7 @@ def test_one_that_hangs_is_found_by_check_and_by_lint(installed: Installed) -> N
         found = words(answer)
         assert (found["registered"], found["webhook"], found["replica"]) == ("ok", "failed", "unknown")
         assert "mutate and validate: did not mark a dry run, which took " in what(answer, "webhook")
-        assert what(answer, "replica") == "can't be told without an answer of the webhook"
+        assert what(answer, "replica") == "can't be checked without an answer of the webhook"
         assert json.loads(answer.stdout)["wayOut"].endswith("docs/break-glass.md has the way out.")
         assert (found["leader"], found["ledger"], found["policy"]) == ("failed", "unknown", "unknown")
         lint = run_lint(installed, "--output=json")
@@ -115,7 +115,7 @@ def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
     assert answer.exit_code == 1
     assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: gpu-tiers has none")
     needs = "the ValidatingWebhookConfiguration of gpu-tiers"
-    assert what(answer, "webhook") == f"can't be told without {needs}", "nobody asks it: it may be well"
+    assert what(answer, "webhook") == f"can't be checked without {needs}", "nobody asks it: it may be well"
 
 
 RIGHTS = {
@@ -155,7 +155,7 @@ def test_what_a_person_may_not_read_is_named_and_never_called_well(
     assert answer.exit_code == (3 if "unknown" in found.values() else 0)
     for line, word in found.items():
         if word == "unknown":
-            assert what(answer, line).startswith("can't be told without "), line
+            assert what(answer, line).startswith("can't be checked without "), line
 
 
 def test_a_namespace_that_is_left_out_or_is_not_there(installed: Installed) -> None:

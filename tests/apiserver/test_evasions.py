@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.builders.words import without_id
-
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
@@ -72,10 +70,12 @@ def training_pod(limits: Tree) -> Tree:
 
 
 def said(error: str) -> str:
-    """The sentence of a refusal, without kubectl's words before it and without what is new at each run."""
+    """The id of a refusal of ours; otherwise its sentence, without kubectl's words and what is new at each run."""
     last = error.strip().splitlines()[-1]
+    if (own := re.search(r"\[[a-z-]+\]$", last)) is not None:
+        return own[0]
     sentence = re.sub(r"^Error from server \(\w+\): (error when creating \S+: )?(.*denied (the )?request: )?", "", last)
-    return without_id(sentence).replace("evasions", TENANT)
+    return sentence.replace("evasions", TENANT)
 
 
 def became(pod: Tree) -> str:

@@ -50,7 +50,7 @@ def test_a_gang_that_is_booked_whole_says_so(installed: Installed, namespace: st
     body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
     assert installed.create({**body, "spec": {"pytorchReplicaSpecs": workers}}, namespace).code == 0
     expect("explain-gang", asked(installed, namespace, "explain", "pytorchjob.kubeflow.org/llm"))
-    assert "It has no pod, and no event tells of a refusal" in why(installed, namespace, "pytorchjobs/llm")
+    assert "It has no pod, and no Event reports a refusal" in why(installed, namespace, "pytorchjobs/llm")
 
 
 def test_a_pod_from_before_the_installation_says_so(installed: Installed) -> None:
@@ -69,7 +69,7 @@ def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, n
     installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "notebook"), "its wait")
     expect("why-notebook", asked(installed, namespace, "why-pending", "notebook"))
     markdown = asked(installed, namespace, "why-pending", "notebook", "--output=markdown")
-    assert "| gpu-batch | team-research | 4 | team-research/batch | higher priority |" in markdown
+    assert "| gpu-batch | team-research | 4 | team-research/batch | no: higher priority |" in markdown
 
 
 @pytest.mark.usefixtures("tenant")
@@ -101,7 +101,10 @@ def test_what_runs_demoted_reads_what_replaces_its_pod(installed: Installed, nam
     assert re.search(rf"over quota +{demoted}", output)
     assert re.search(rf"its pods +1 with {re.escape(batch)}\n", output)
     assert "kubectl label" not in output
-    assert "What would change its tier: room in gpu-training: a pod that is created while its tenant has room" in output
+    assert (
+        "What would change its tier: a pod that is created while its tenant has room in gpu-training gets gpu-training"
+        in output
+    )
     assert re.search(rf"a new one +{demoted}", of_pod)
 
 
@@ -145,7 +148,7 @@ def test_a_deployment_that_was_scaled_too_far_reads_what_its_next_pod_is(
         output = asked(installed, namespace, "explain", "deploy/web")
     refusal = "exceeded quota: tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
     assert f"2 of its 3 pods run; 1 is refused at admission: {refusal}" in waits
-    assert "Now it would be told" not in waits
+    assert "The next try would be refused" not in waits
     assert re.search(rf"a new pod +would be refused now: {refusal}", output)
 
 
@@ -176,9 +179,12 @@ def test_a_job_that_lost_a_pod_reads_when_the_next_one_comes(installed: Installe
     pods = [each["metadata"]["name"] for each in installed.get("pods", namespace)["items"]]
     installed.api.delete(f"pod/{pods[0]}", namespace=namespace)
     output = why(installed, namespace, "job/pair")
-    assert "None of its pods is pending: 1 of 1 run.\n1 is missing.\nThe Job controller waits 10 seconds" in output
+    assert (
+        "None of its pods is pending: 1 of 1 run.\n1 is missing.\nThe Job controller makes the next pod after a pause"
+        in output
+    )
     installed.api.delete(f"pod/{pods[1]}", namespace=namespace)
-    assert "WHY\nThe Job controller waits 10 seconds" in why(installed, namespace, "job/pair")
+    assert "WHY\nThe Job controller makes the next pod after a pause" in why(installed, namespace, "job/pair")
 
 
 def test_what_is_scaled_to_nothing_reads_what_its_next_pod_would_be(
@@ -204,11 +210,11 @@ def test_a_pod_that_waits_for_its_volume_reads_so_and_nothing_of_gpus(
     installed.create(gpu_pod("reads", 1, tier="gpu-batch", node=node, volumes=[volume]), namespace)
     installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "reads"), "its wait")
     output = why(installed, namespace, "reads").splitlines()
-    assert output[3] == "It waits for its volume: there is no PersistentVolumeClaim corpus."
+    assert output[2] == "It waits for its volume: PersistentVolumeClaim corpus does not exist. Create it."
     assert len(output) == 4, output
 
 
-ENDED = "it had no preStop hook but 30 s after SIGTERM to save, and nothing tells whether it did; it ended after 1 s"
+ENDED = "it had no preStop hook but 30 s after SIGTERM to save; whether it saved is unknown; it ended after 1 s"
 
 
 def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
@@ -218,7 +224,7 @@ def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace:
     installed.eventually(lambda: "was evicted" in why(installed, namespace, "batch"), "the outcome")
     text = asked(installed, namespace, "why-pending", "batch")
     # a fake node ends a pod at once, maybe before anybody has read it
-    text = text.replace("; nothing tells whether it saved (", f"; {ENDED} (")
+    text = text.replace("; whether it saved is unknown (", f"; {ENDED} (")
     text = re.sub(r"reported at \S+Z", "reported at 2026-01-01T00:00:00Z", text)
     expect("why-evicted", re.sub(r"ended after \d+ s", "ended after 1 s", text))
 
@@ -226,7 +232,7 @@ def test_an_evicted_pod_reads_who_took_its_gpus(installed: Installed, namespace:
 def test_a_gated_and_a_suspended_workload_say_what_they_wait_for(installed: Installed, namespace: str) -> None:
     installed.create(gpu_pod("gated", 1, schedulingGates=[{"name": "example.com/data"}]), namespace)
     installed.create(gpu_job("later", 1, suspend=True), namespace)
-    assert "example.com/data: whoever set it has not lifted it" in why(installed, namespace, "gated")
+    assert "example.com/data: the system that set it has not removed it" in why(installed, namespace, "gated")
     assert "It is suspended (spec.suspend)" in why(installed, namespace, "job.batch/later")
 
 

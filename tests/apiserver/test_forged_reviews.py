@@ -103,12 +103,10 @@ def asks_for_a_certificate(installed: Installed, authority: Path) -> Iterator[In
     """The webhook that takes only callers with the name kube-apiserver in a certificate of the clients' CA."""
     if not isinstance(installed.cluster, ControlPlane):
         pytest.skip("the API server of this cluster shows no certificate of the tests'")
-    installed.kill()
-    installed.restart(f"--client-ca={authority / 'ca.crt'}", "--client-name=kube-apiserver")
+    installed.change_leader(f"--client-ca={authority / 'ca.crt'}", "--client-name=kube-apiserver")
     wait_for_webhook(installed.cluster)
     yield installed
-    installed.kill()
-    installed.restart()
+    installed.change_leader()
 
 
 def test_with_a_ca_of_clients_the_path_alone_opens_nothing(

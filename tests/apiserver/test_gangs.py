@@ -61,8 +61,8 @@ def test_a_workload_whose_name_is_taken_books_nothing(gangs: Gangs) -> None:
 def test_of_two_gangs_that_fit_alone_one_is_admitted_whole(gangs: Gangs) -> None:
     assert gangs.apply(pytorchjob("first", 7)) == ""
     refused = gangs.apply(pytorchjob("second", 7))
-    assert "PyTorchJob second asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training free. " in refused
-    assert "Would fit: gpu-serving (8 free), gpu-batch (8 free), gpu-interactive (8 free). " in refused
+    assert "PyTorchJob second asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training left. " in refused
+    assert "Would fit: gpu-serving (8 left), gpu-batch (8 left), gpu-interactive (8 left). " in refused
     gangs.shows("gpu-training 0/8 (+8 reserved), total 0/16 (+8 reserved)")
     for number in range(8):
         assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was admitted are never refused"
@@ -75,7 +75,7 @@ def test_the_jobs_of_a_cronjob_are_admitted_whole_each_by_itself(gangs: Gangs) -
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
     gangs.shows("gpu-training 6/8, total 6/16")
     refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
-    fits = "tenant gang has 2 of gpu-training free, 1 of these pods would fit. "
+    fits = "tenant gang has 2 of gpu-training left, 1 of these pods would fit. "
     assert f"Job second asks for 6 GPUs (3 x 2); {fits}" in refused
 
 
@@ -84,7 +84,7 @@ def test_what_an_appwrapper_carries_draws_on_what_the_wrapper_holds(gangs: Gangs
     assert gangs.apply(appwrapper("wrapped", inner)) == ""
     gangs.shows("gpu-training 0/8 (+8 reserved), total 0/16 (+8 reserved)")
     refused = gangs.apply(appwrapper("other", pytorchjob("second", 7)))
-    assert "AppWrapper other asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training free. " in refused
+    assert "AppWrapper other asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training left. " in refused
     uid = gangs.installed.get("appwrapper/wrapped", gangs.namespace)["metadata"]["uid"]
     owner = {"apiVersion": WRAPPERS, "kind": "AppWrapper", "name": "wrapped", "uid": uid, "controller": True}
     assert gangs.apply({**inner, "metadata": {**inner["metadata"], "ownerReferences": [owner]}}) == ""
@@ -112,7 +112,7 @@ def test_a_gang_grows_by_what_is_free_and_shrinks(gangs: Gangs) -> None:
     def workers(count: int) -> Tree:
         return {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": count}}}}
 
-    assert "PyTorchJob first asks for 10 GPUs (10 x 1); tenant gang has 8 of gpu-training free." in gangs.patch(
+    assert "PyTorchJob first asks for 10 GPUs (10 x 1); tenant gang has 8 of gpu-training left." in gangs.patch(
         "first", workers(9)
     ) or "gpu-training allows 8 GPUs; this PyTorchJob asks for 10 in all." in gangs.patch("first", workers(9))
     assert gangs.patch("first", workers(7)) == ""
@@ -126,7 +126,7 @@ def test_a_suspended_workload_is_booked_when_it_is_released(gangs: Gangs) -> Non
     assert gangs.apply(pytorchjob("queued", 3, runPolicy={"suspend": True})) == ""
     gangs.shows("gpu-training 0/8 (+6 reserved), total 0/16 (+6 reserved)")
     release = {"spec": {"runPolicy": {"suspend": False}}}
-    assert "PyTorchJob queued asks for 4 GPUs (4 x 1); tenant gang has 2 of gpu-training free." in gangs.patch(
+    assert "PyTorchJob queued asks for 4 GPUs (4 x 1); tenant gang has 2 of gpu-training left." in gangs.patch(
         "queued", release
     )
     gangs.delete("pytorchjob/first")

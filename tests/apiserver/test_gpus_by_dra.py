@@ -1,6 +1,7 @@
 """GPUs by DRA on fake nodes: kube-scheduler evicts nobody for them, and people are told so, node by node."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -38,7 +39,7 @@ def test_a_pod_that_waits_for_devices_reads_who_holds_them(dra: Dra, namespace: 
     assert created.code == 0
     dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "high"), "its wait")
     answer = why(dra.installed, namespace, "high")
-    assert f"It needs 1 device of {dra.name} on one node, and {dra.node} has 0 free." in answer
+    assert f"It waits for 1 device of {dra.name} on one node: {dra.node} has 0 free." in answer
     assert EVICTS_NOBODY in answer
     assert f"does not tolerate the taint example.com/repair:NoSchedule of device c on {dra.node}." in answer
     explained = run(dra.installed, "explain", "high", f"--namespace={namespace}").stdout
@@ -46,8 +47,8 @@ def test_a_pod_that_waits_for_devices_reads_who_holds_them(dra: Dra, namespace: 
     rows = [line.split("  ") for line in answer.splitlines() if f"{namespace}/" in line]
     whys = {next(cell for cell in row if cell.startswith(namespace)): row[-1].strip() for row in rows}
     assert whys == {
-        f"{namespace}/low": "lower, but nobody is evicted for devices of DRA",
-        f"{namespace}/named": f"ResourceClaim {namespace}/shared, named by the pod: free when no pod uses it",
+        f"{namespace}/low": "no: lower priority, but nobody is evicted for devices of DRA",
+        f"{namespace}/named": f"no: ResourceClaim {namespace}/shared, named by the pod: free when no pod uses it",
     }
     assert running(dra.installed, namespace, "low"), "nobody was evicted"
 
@@ -72,8 +73,10 @@ def test_a_mixed_cluster_is_reported_node_by_node(dra: Dra, namespace: str) -> N
         "evictsOn": [dra.plugin_node],
     }
     linted = json.loads(run(dra.installed, "lint", "--output=json").stdout)["findings"]
-    answer = {each["where"]: each["what"] for each in linted if each["id"] == "tiers-without-eviction"}
-    what = answer[f"DeviceClass/{dra.name}"]
+    of_tiers = (each for each in linted if each["id"] == "tiers-without-eviction")
+    (found,) = (each for each in of_tiers if each["where"] == f"DeviceClass/{dra.name}")
+    assert "`preemption.dra: On`" in found["fix"]
+    what = found["what"]
     assert what.startswith(f"no tier evicts anybody for devices of {dra.name} and {dra.resource} on node {dra.node}")
     assert f"on node {dra.plugin_node} a device plugin has {dra.resource}" in what
 
@@ -88,10 +91,23 @@ def test_a_mixed_cluster_is_reported_node_by_node(dra: Dra, namespace: str) -> N
     assert dra.installed.create(dra.pod("next", "gpu-training"), namespace).code == 0
     dra.installed.eventually(lambda: "The scheduler says" in why(dra.installed, namespace, "next"), "its wait")
     answer = why(dra.installed, namespace, "next")
-    assert "It can evict nobody there: all that hold GPUs are of gpu-training's priority or higher." in answer
+    assert "No pod there has a lower priority than gpu-training's" in answer
     assert EVICTS_NOBODY in answer
-    assert "lower, but nobody is evicted for devices of DRA" in answer
+    assert "lower priority, but nobody is evicted for devices of DRA" in answer
     assert len(on_plugin) == 1
+
+
+def test_the_work_of_a_training_with_a_claim_is_at_risk(dra: Dra, namespace: str) -> None:
+    """Who only asks reads no claims: what a pod was admitted with stands in its annotation."""
+    claim = a_claim("own", deviceClassName=dra.name).unplaced()
+    assert dra.installed.create(claim, namespace).code == 0
+    training = dra.pod("train", "gpu-training", resourceClaims=[{"name": "gpu", "resourceClaimName": "own"}])
+    training["spec"]["containers"][0] |= {"resources": {"claims": [{"name": "gpu"}]}, "command": ["torchrun", "t.py"]}
+    with dra.installed.tenant_for(f"dra-{namespace}", namespace, quotas=[{"gpus": 8}]) as tenant:
+        dra.start(training)
+        at_risk = dra.installed.metric
+        dra.installed.eventually(lambda: at_risk("gpu_tiers_at_risk_gpu_seconds", tenant=tenant) >= 1, "some work")
+        assert re.search(rf"{tenant} +gpu-training +at most ", run(dra.installed, "usage", tenant, "--at-risk").stdout)
 
 
 def node_of(dra: Dra, pod: str) -> str:

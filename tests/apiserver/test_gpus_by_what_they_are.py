@@ -237,7 +237,7 @@ def test_gpus_of_a_resource_slice_are_not_missing_and_free_by_their_claims_alone
         found = re.search(r"<strong>([\d.]+)</strong> of [\d.]+ in use, <strong>([\d.]+)</strong> free", page(classes))
         return tuple(map(float, found.groups())) if found else ()
 
-    classes.wait_for_namespaces_to_go()
+    classes.wait_for_earlier_tests()
     classes.eventually(lambda: bool(bar()), "the leader's page")
     used, free = bar()
     taken = asking("taken", "nvidia.com/gpu", 3, node=without_a_device_plugin)

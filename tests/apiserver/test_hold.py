@@ -50,7 +50,7 @@ def test_a_pod_that_names_its_node_meets_what_the_first_reserves_as_usage(line: 
     )
     bound = line.pod("bound", tier="gpu-batch")
     bound["spec"]["nodeName"] = line.node
-    sentence = "the total is at 8 of 8 GPUs, 4 reserved for pods queued earlier; this pod asks for 1."
+    sentence = "the total is at 4 of 8 GPUs, plus 4 reserved for pods queued earlier; this pod asks for 1."
     assert sentence in line.installed.create(bound, line.namespace).stderr
     line.delete("pod", "there")
     line.eventually_runs("head")

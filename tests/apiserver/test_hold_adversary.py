@@ -106,8 +106,7 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
         assert "gpu-tiers counts the pod by it: leave it as it is" in marked.stderr
     line.shows(3)  # the Job makes two again
     before = line.status()["ledger"]["term"]
-    line.installed.kill()
-    line.installed.restart()
+    line.installed.change_leader()
     line.installed.eventually(lambda: line.status()["ledger"]["term"] != before, "the next leader")
     line.shows(3)
     assert len(line.running()) == 2

@@ -1,7 +1,8 @@
 """Nobody but gpu-tiers opens the gate of a pod that waits for quota; the API server sees to it by itself."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -13,17 +14,15 @@ from .installed import Installed, Tree, gpu_pod
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("full")]
 
 GATE = "gpu-tiers.dev/quota"
-MALLORY = ("--as=mallory",)
-ROOT = ("--as=root", "--as-group=system:masters")
-COLLECTOR = (
-    "--as=system:serviceaccount:kube-system:generic-garbage-collector",
-    "--as-group=system:serviceaccounts:kube-system",
-    "--as-group=system:authenticated",
-)
+Who = Mapping[str, str]
+MALLORY = {"user": "mallory"}
+ROOT = {"user": "root", "group": "system:masters"}
+COLLECTOR = {"user": "system:serviceaccount:kube-system:generic-garbage-collector"}
+OURSELVES: Who = {}
 REFUSAL = "spec.schedulingGates: gpu-tiers.dev/quota is opened by gpu-tiers when the tenant's quota has room; leave it"
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0c5e1b1a-5f0c-4e0c-9d5c-000000000001"}
 
-Ask = Callable[..., Result]
+Kubectl = Callable[..., Result]
 
 
 def gated(name: str = "held", *gates: str) -> Tree:
@@ -41,62 +40,88 @@ def full(installed: Installed, namespace: str) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
+class Pods:
+    """The pods of a namespace where mallory has the role `edit`."""
+
+    installed: Installed
+    namespace: str
+
+    def create(self, tree: Tree) -> None:
+        answer = self.installed.create(tree, self.namespace)
+        assert not answer.code, answer.stderr
+
+    def patch(
+        self,
+        who: Who,
+        change: object,
+        form: str = "merge",
+        *,
+        name: str = "held",
+        part: str = "",
+        dry_run: bool = False,
+    ) -> Result:
+        how = {"form": form, "part": part, "dry_run": dry_run, "check": False, **who}
+        return self.installed.api.patch(f"pod/{name}", change, self.namespace, **how)
+
+    def get(self, name: str = "held") -> Tree:
+        return self.installed.get(f"pod/{name}", self.namespace)
+
+    def gates(self, name: str = "held") -> list[str]:
+        return [each["name"] for each in self.get(name)["spec"].get("schedulingGates", [])]
+
+
 @pytest.fixture
-def ask(installed: Installed, namespace: str) -> Ask:
-    """kubectl in a namespace where mallory has the role `edit`."""
-    installed.cluster.kubectl(
-        "create", "rolebinding", "mallory", "--clusterrole=edit", "--user=mallory", f"--namespace={namespace}"
-    )
-
-    def kubectl(*arguments: str, **options: str) -> Result:
-        return installed.cluster.kubectl(*arguments, f"--namespace={namespace}", check=False, **options)
-
-    return kubectl
+def pods(installed: Installed, namespace: str) -> Pods:
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "mallory"}}
+    installed.api.create(binding | {"roleRef": role, "subjects": [{"kind": "User", "name": "mallory"}]}, namespace)
+    return Pods(installed, namespace)
 
 
 @pytest.fixture
-def pod(ask: Ask) -> Iterator[str]:
-    """A queued pod with two gates."""
-    assert not ask("create", "-f", "-", input=json.dumps(gated("held", "example.com/other", GATE))).code
-    wait_until(lambda: REFUSAL in patch(ask, *MALLORY, change=WITHOUT, dry="server").stderr, 30, "the guard")
-    yield "held"
-    ask("delete", "pod", "held", "--grace-period=0", "--force")
+def held(pods: Pods) -> Iterator[Pods]:
+    """With a queued pod that has two gates."""
+    pods.create(gated("held", "example.com/other", GATE))
+    wait_until(lambda: REFUSAL in pods.patch(MALLORY, WITHOUT, dry_run=True).stderr, 30, "the guard")
+    yield pods
+    pods.installed.api.delete("pod/held", namespace=pods.namespace, seconds=0)
+
+
+@pytest.fixture
+def kubectl(installed: Installed, namespace: str) -> Kubectl:
+    """Run kubectl as mallory."""
+
+    def run(*arguments: str, tree: Tree) -> Result:
+        command = (*arguments, "-f", "-", "--as=mallory", f"--namespace={namespace}")
+        return installed.cluster.kubectl(*command, input=json.dumps(tree), check=False)
+
+    return run
 
 
 WITHOUT: Tree = {"spec": {"schedulingGates": None}}
 
-
-def patch(ask: Ask, *arguments: str, change: object, dry: str = "none") -> Result:
-    return ask("patch", "pod", "held", *arguments, f"--dry-run={dry}", "-p", json.dumps(change))
-
-
-def gates(ask: Ask, name: str = "held") -> list[str]:
-    found = ask("get", "pod", name, "-o=json").json()
-    return [each["name"] for each in found["spec"].get("schedulingGates", [])]
-
-
 BY_NAME = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
 PATCHES: dict[str, tuple[str, object]] = {
-    "a strategic patch": ("strategic", BY_NAME),
-    "a strategic patch of all gates": ("strategic", WITHOUT),
+    "a strategic patch": ("strategic-merge", BY_NAME),
+    "a strategic patch of all gates": ("strategic-merge", WITHOUT),
     "a merge patch": ("merge", {"spec": {"schedulingGates": [{"name": "example.com/other"}]}}),
     "a JSON patch": ("json", [{"op": "remove", "path": "/spec/schedulingGates/1"}]),
 }
 
 
 @pytest.mark.parametrize("who", [MALLORY, ROOT, COLLECTOR], ids=["edit", "an administrator", "a controller"])
-def test_no_patch_opens_it(ask: Ask, pod: str, who: tuple[str, ...]) -> None:
-    for what, (kind, change) in PATCHES.items():
-        answer = patch(ask, f"--type={kind}", *who, change=change)
-        assert REFUSAL in answer.stderr, what
-    assert gates(ask, pod) == ["example.com/other", GATE]
+def test_no_patch_opens_it(held: Pods, who: Who) -> None:
+    for what, (form, change) in PATCHES.items():
+        assert REFUSAL in held.patch(who, change, form).stderr, what
+    assert held.gates() == ["example.com/other", GATE]
 
 
-def test_neither_does_replace(ask: Ask, pod: str) -> None:
-    found = ask("get", "pod", pod, "-o=json").json()
+def test_neither_does_replace(held: Pods, kubectl: Kubectl) -> None:
+    found = held.get()
     del found["spec"]["schedulingGates"]
     del found["metadata"]["resourceVersion"]  # the leader may write why it waits just now
-    assert REFUSAL in ask("replace", "-f", "-", *MALLORY, input=json.dumps(found)).stderr
+    assert REFUSAL in kubectl("replace", tree=found).stderr
 
 
 @pytest.mark.parametrize(
@@ -104,32 +129,33 @@ def test_neither_does_replace(ask: Ask, pod: str) -> None:
     [("--server-side",), ("--server-side", "--field-manager=gpu-tiers"), ("--server-side=false",)],
     ids=["server-side", "in our name", "client-side"],
 )
-def test_neither_does_apply(ask: Ask, pod: str, how: tuple[str, ...]) -> None:
+def test_neither_does_apply(held: Pods, kubectl: Kubectl, how: tuple[str, ...]) -> None:
     """Also of a pod whose gate belongs to whoever applies."""
     applied = gated("applied")
-    assert not ask("apply", *how, "-f", "-", *MALLORY, input=json.dumps(applied)).code
+    assert not kubectl("apply", *how, tree=applied).code
     del applied["spec"]["schedulingGates"]
-    assert REFUSAL in ask("apply", *how, "-f", "-", *MALLORY, input=json.dumps(applied)).stderr
-    assert gates(ask, "applied") == [GATE]
-    assert pod == "held"
+    assert REFUSAL in kubectl("apply", *how, tree=applied).stderr
+    assert held.gates("applied") == [GATE]
 
 
-def test_subresources_leave_the_gate_where_it_is(ask: Ask, pod: str, namespace: str) -> None:
-    for subresource in ("status", "resize", "ephemeralcontainers"):
-        patch(ask, f"--subresource={subresource}", "--type=merge", *ROOT, change=WITHOUT)
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"name": "node-1"}}
-    path = f"--raw=/api/v1/namespaces/{namespace}/pods/{pod}/binding"
-    assert ask("create", path, "-f", "-", *ROOT, input=json.dumps(binding)).code
-    assert gates(ask, pod) == ["example.com/other", GATE]
+def test_subresources_leave_the_gate_where_it_is(held: Pods) -> None:
+    for part in ("status", "resize", "ephemeralcontainers"):
+        held.patch(ROOT, WITHOUT, part=part)
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "held"}, "target": {"name": "node-1"}}
+    path = f"--raw=/api/v1/namespaces/{held.namespace}/pods/held/binding"
+    root = ("--as=root", "--as-group=system:masters")
+    asked = held.installed.cluster.kubectl("create", path, "-f", "-", *root, input=json.dumps(binding), check=False)
+    assert asked.code
+    assert held.gates() == ["example.com/other", GATE]
 
 
-def test_gpu_tiers_opens_it_and_others_their_own_gates(ask: Ask, pod: str) -> None:
+def test_gpu_tiers_opens_it_and_others_their_own_gates(held: Pods) -> None:
     """The webhook of these tests is who runs them."""
     other = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/other"}]}}
-    assert not patch(ask, "--type=strategic", *MALLORY, change=other).code
-    assert gates(ask, pod) == [GATE]
-    assert not patch(ask, "--type=strategic", change=BY_NAME).code
-    assert gates(ask, pod) == []
+    assert not held.patch(MALLORY, other, "strategic-merge").code
+    assert held.gates() == [GATE]
+    assert not held.patch(OURSELVES, BY_NAME, "strategic-merge").code
+    assert held.gates() == []
 
 
 MOVES: dict[str, tuple[Tree, str]] = {
@@ -146,27 +172,26 @@ MOVES: dict[str, tuple[Tree, str]] = {
 }
 
 
-def test_what_its_place_in_the_line_rests_on_does_not_change(ask: Ask, pod: str) -> None:
+def test_what_its_place_in_the_line_rests_on_does_not_change(held: Pods) -> None:
     for what, (metadata, refusal) in MOVES.items():
-        assert refusal in patch(ask, "--type=merge", *MALLORY, change={"metadata": metadata}).stderr, what
+        assert refusal in held.patch(MALLORY, {"metadata": metadata}).stderr, what
     label = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-training"}}}
-    by_status = patch(ask, "--subresource=status", "--type=merge", *ROOT, change=label)
+    by_status = held.patch(ROOT, label, part="status")
     assert MOVES["a tier"][1] in by_status.stderr, "a status brings labels too"
     note = {"metadata": {"labels": {"team": "vision"}, "annotations": {"note": "1"}}}
-    assert not patch(ask, "--type=merge", *MALLORY, change=note).code
-    assert gates(ask, pod) == ["example.com/other", GATE]
+    assert not held.patch(MALLORY, note).code
+    assert held.gates() == ["example.com/other", GATE]
 
 
-def test_controllers_of_kubernetes_may_adopt_it(ask: Ask, pod: str) -> None:
-    adopted = {"metadata": {"ownerReferences": [OWNER]}}
-    answer = patch(ask, "--type=merge", *COLLECTOR, change=adopted, dry="server")
+def test_controllers_of_kubernetes_may_adopt_it(held: Pods) -> None:
+    answer = held.patch(COLLECTOR, {"metadata": {"ownerReferences": [OWNER]}}, dry_run=True)
     assert not answer.code, answer.stderr
-    assert gates(ask, pod) == ["example.com/other", GATE]
+    assert held.gates() == ["example.com/other", GATE]
 
 
-def test_pods_that_nobody_holds_are_nobodys_business(ask: Ask) -> None:
+def test_pods_that_nobody_holds_are_nobodys_business(pods: Pods) -> None:
     free = gated("free", "example.com/other")
     del free["spec"]["containers"][0]["resources"]
-    assert not ask("create", "-f", "-", input=json.dumps(free)).code
-    change = json.dumps({"metadata": {"annotations": {"example.com/gang": "x"}}, "spec": {"schedulingGates": None}})
-    assert not ask("patch", "pod", "free", "--type=merge", *MALLORY, "-p", change).code
+    pods.create(free)
+    change = {"metadata": {"annotations": {"example.com/gang": "x"}}, "spec": {"schedulingGates": None}}
+    assert not pods.patch(MALLORY, change, name="free").code

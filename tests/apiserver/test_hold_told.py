@@ -81,7 +81,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Queuei
     # 2. The condition of the first pod of each, whose reason stays.
     of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 1 when it came."
     behind = (
-        f"waits for 2 GPUs behind Job/gang, which comes before it in the queue of tenant {tenant}; "
+        f"waits for 2 GPUs behind Job/gang (needs 4 GPUs), which comes before it in the queue of tenant {tenant}; "
         f"position 2 of 2 when it came. See TenantQuota/{tenant}."
     )
     line.installed.eventually(lambda: condition(line, "behind").get("message") == behind, "why it waits")
@@ -127,7 +127,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
     def warned(tree: Tree, *, dry_run: bool = False) -> str:
         return line.installed.create(tree, line.namespace, dry_run=dry_run).stderr
 
-    room = f"tenant told-{line.namespace}: gpu-training is at 6 of 6 GPUs, 2 reserved for pods queued "
+    room = f"tenant told-{line.namespace}: gpu-training is at 4 of 6 GPUs, plus 2 reserved for pods queued "
     small = line.job("small", pods=1)
     sentence = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
     assert sentence in warned(small, dry_run=True)
@@ -164,11 +164,12 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     why = asked("why-pending", "behind", here)
     assert "gpu-tiers.dev/quota: it is queued by the quota of its tenant." in why
     behind = (
-        f"It waits for 2 GPUs behind Job/gang, which comes before it in the queue of tenant {tenant}; position 2 of 2."
+        f"It waits for 2 GPUs behind Job/gang (needs 4 GPUs), which comes before it in the queue of tenant {tenant}; "
+        "position 2 of 2. It starts by itself."
     )
     assert behind in why
     assert f"Before it: Job/gang in {line.namespace} (4 GPUs, gpu-training); 4 GPUs in all." in why
-    assert re.search(r"It has room at 2\S+Z at the latest, by the activeDeadlineSeconds of what runs now", why)
+    assert re.search(r"It has room by 2\S+Z, when the activeDeadlineSeconds of running workloads end them", why)
     why = asked("why-pending", "job/gang", here)
     assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 2." in why
 

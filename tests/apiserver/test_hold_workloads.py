@@ -66,7 +66,7 @@ def test_a_rollout_with_surge_waits_beside_its_old_pod_and_goes_on_when_there_is
     line.installed.eventually(lambda: condition(line, where[1], "Progressing").get("reason") == late, late)
     assert line.running() == before
     why = run(line.installed, "why-pending", where[1], where[0]).stdout
-    assert "A rollout is under way, and its new pods wait beside the old ones; set spec.strategy.rolling" in why
+    assert "The rollout is stuck: its old pods use the quota that its new pods need, so waiting does not help." in why
     line.installed.tenant(f"hold-{line.namespace}", line.namespace, quotas=[{"gpus": 16}], onExceed="Hold")
     line.installed.eventually(lambda: len(line.pods()) == 1 == len(line.running() - before), "the new pod alone")
     done = "NewReplicaSetAvailable"

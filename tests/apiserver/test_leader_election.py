@@ -1,12 +1,14 @@
 """Leader election by a Lease on the real API server."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from localcluster import Cluster
+from tests.unit.clock import Clock
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 
@@ -18,9 +20,11 @@ SECONDS = 3
 class Replica:
     """One that competes; `terms` tells of each time that it led, and whether nobody had before."""
 
-    def __init__(self, client: Client, namespace: str, identity: str) -> None:
-        self.address = f"{identity}.example.com:9445"
-        self.election = LeaderElection(client, f"{namespace}/gpu-tiers", identity, SECONDS, address=self.address)
+    def __init__(
+        self, client: Client, namespace: str, identity: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.address, lease = f"{identity}.example.com:9445", f"{namespace}/gpu-tiers"
+        self.election = LeaderElection(client, lease, identity, SECONDS, clock, self.address)
         self.identity = identity
         self.terms: list[bool] = []
         self.tired = asyncio.Event()
@@ -66,8 +70,7 @@ async def leading(replicas: list[Replica], seconds: float = 120) -> Replica:
 
 def shown(cluster: Cluster, namespace: str) -> dict[str, Any]:
     """The Lease's spec."""
-    command = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=json")
-    spec: dict[str, Any] = cluster.kubectl(*command).json()["spec"]
+    spec: dict[str, Any] = cluster.api.get("lease/gpu-tiers", namespace)["spec"]
     return spec
 
 
@@ -92,14 +95,24 @@ async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replic
     assert sum(sum(each.terms) for each in replicas) == 1, "only the first term is the first"
 
 
+async def test_a_leader_that_was_paused_leads_no_more(client: Client, namespace: str, cluster: Cluster) -> None:
+    """Another one may lead by then. It need not have heard of that."""
+    make_lease(cluster, namespace)
+    clock = Clock()
+    replica = Replica(client, namespace, "a", clock)
+    await until(lambda: replica.election.leading, 120)
+    clock.now += SECONDS
+    assert not replica.election.leading
+    await replica.stop()
+
+
 async def test_a_lease_that_somebody_deletes_is_made_again_and_is_not_the_first(
     replicas: list[Replica], client: Client, namespace: str, cluster: Cluster
 ) -> None:
     first = await leading(replicas)
     await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
     cluster.api.delete("lease/gpu-tiers", namespace=namespace)
-    again = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
-    await until(lambda: bool(cluster.kubectl(*again).stdout), 120)
+    await until(lambda: cluster.api.has("lease/gpu-tiers", namespace), 120)
     another = Replica(client, namespace, "c")
     for replica in replicas:
         await replica.stop()

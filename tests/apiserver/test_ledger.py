@@ -114,8 +114,10 @@ def test_an_unknown_tier_and_an_older_quota_are_named(
     time.sleep(1.1)  # creationTimestamp counts whole seconds
     installed.api.apply(tenant_quota(BETA, namespace))
     beaten = becomes(BETA, "False", "Overlap")
-    assert f"TenantQuota {ALPHA} is older and selects {namespace} too" in beaten
-    installed.api.apply(tenant_quota(ALPHA, namespace, maxTier="gpu-gold"))
+    assert f"TenantQuota {ALPHA} selects {namespace} too; {ALPHA} is older and applies there" in beaten
+    gone = tenant_quota(ALPHA, namespace, maxTier="gpu-gold")
+    gone["metadata"]["annotations"] = {"gpu-tiers.dev/checked-names": "gpu-gold"}  # by a policy that never came
+    installed.api.apply(gone)
     mistaken = becomes(ALPHA, "False", "UnknownTier")
     assert mistaken.startswith('spec.maxTier: unknown tier "gpu-gold"; known tiers: gpu-training, ')
     installed.api.delete(f"tenantquota/{ALPHA}")

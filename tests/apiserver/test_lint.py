@@ -135,6 +135,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
         assert left["the right to list pods in all namespaces"] == [
             "pods-without-tier",
             "unknown-label",
+            "bound-unheard",
             "training-without-hook",
             "grace-beyond-autoscaler",
             "listeners-unseen",
@@ -157,7 +158,7 @@ def test_a_rule_that_is_none(installed: Installed) -> None:
     answer = run(installed, "--ignore=no-such-rule")
     assert answer.exit_code == 2
     assert answer.stderr.startswith(
-        '--ignore: "no-such-rule" is no rule; the rules are address-incomplete, boost-ignored, budget-shields-tier, '
+        '--ignore: "no-such-rule" is no rule; the rules are address-incomplete, boost-ignored, bound-unheard, '
     )
 
 

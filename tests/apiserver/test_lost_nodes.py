@@ -14,7 +14,9 @@ from .installed import Installed, gpu_job, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
-PRICE = "Warning: [lost-node] added podFailurePolicy: pods on a lost node are replaced once it is deleted or tainted"
+PRICE = (
+    "Warning: [lost-node] added podFailurePolicy: pods of a dead node are replaced when you delete the node or taint it"
+)
 
 
 @pytest.fixture
@@ -40,11 +42,16 @@ def test_a_job_waits_for_the_end_of_a_pod_on_a_lost_node(installed: Installed, n
 
     installed.eventually(bound, "its pod has its node")
     pod = installed.cluster.kubectl(*pods).stdout
-    lost = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    since = "2026-11-21T09:00:00Z"
+    lost = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": since}]}}
     installed.api.patch(f"node/{quiet}", lost, part="status")
+    before = run(installed, "why-pending", f"pod/{pod}", f"--namespace={namespace}", "--output=json").stdout
+    assert f"It was scheduled to {quiet}, which has not been Ready since {since}." in before
     installed.api.delete(f"pod/{pod}", namespace=namespace, wait=False)
 
-    sentence = f"Pod {pod} ends on node {quiet}, which is not Ready. Its Job has podReplacementPolicy Failed"
+    sentence = (
+        f"Pod {pod} is being deleted on node {quiet}, which is not Ready. Its Job has podReplacementPolicy Failed"
+    )
     for asked in ("job/night", f"pod/{pod}"):
         answer = run(installed, "why-pending", asked, f"--namespace={namespace}", "--output=json").stdout
         assert sentence in answer, answer
@@ -83,5 +90,6 @@ def test_a_job_that_runs_in_another_cluster_says_so(installed: Installed, namesp
     assert installed.create(gpu_job("away", 8, managedBy="kueue.x-k8s.io/multikueue"), namespace).code == 0
     sentence = run(installed, "why-pending", "job/away", f"--namespace={namespace}").stdout
     assert (
-        "kueue.x-k8s.io/multikueue manages it (spec.managedBy), so its own controller makes no pods here." in sentence
+        "kueue.x-k8s.io/multikueue manages it (spec.managedBy), so no controller of this cluster makes its pods."
+        in sentence
     )

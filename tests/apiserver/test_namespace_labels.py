@@ -29,7 +29,7 @@ def test_whoever_labels_a_namespace_reads_what_they_misspelt(installed: Installe
     both = warnings(label(installed, namespace, "gpu-tiers.dev/default-tier=gpu-bacth"))
     assert [each[: len(TIER)] for each in both] == [MODE[: len(TIER)], TIER]
     near = warnings(label(installed, namespace, "gpu-tier.dev/mode=Warn", "gpu-tiers.dev/mode-"))
-    assert "[unknown-key] gpu-tiers knows no label gpu-tier.dev/mode; did you mean gpu-tiers.dev/mode?" in near
+    assert "[unknown-key] label gpu-tier.dev/mode is unknown and ignored; did you mean gpu-tiers.dev/mode?" in near
     right = ["gpu-tiers.dev/mode=Enforce", "gpu-tiers.dev/default-tier=gpu-batch", "gpu-tier.dev/mode-"]
     assert warnings(label(installed, namespace, *right)) == []
 

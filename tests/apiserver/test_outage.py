@@ -38,8 +38,7 @@ def test_the_ledger_comes_back_with_the_pods_that_exist(installed: Installed, na
     installed.tenant("omega", namespace, quotas=[{"gpus": "3"}])
     try:
         assert installed.create(gpu_pod("two", 2), namespace).code == 0
-        installed.kill()
-        installed.restart()
+        installed.change_leader()
         refused = installed.create(gpu_pod("two-more", 2), namespace)
         assert "the total is at 2 of 3 GPUs; this pod asks for 2" in refused.stderr
     finally:

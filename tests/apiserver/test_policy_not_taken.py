@@ -117,8 +117,7 @@ def test_a_researcher_reads_the_same(installed: Installed, namespace: str) -> No
 
 def test_a_restart_while_it_is_broken_changes_nothing(installed: Installed, namespace: str, broken: str) -> None:
     before = installed.published
-    installed.kill()
-    installed.restart()
+    installed.change_leader()
     wait_for_webhook(installed.cluster)
     assert installed.metric("gpu_tiers_policy_taken") == 0
     assert WRONG in page(installed)

@@ -12,8 +12,9 @@ from localcluster import Cluster
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.kube.client import Client
 from webhook.objects.view import view
+from webhook.policy.preemption.failures import Failures, failures_on
 from webhook.policy.preemption.node_state import FAILURES, RESERVATION, RESERVED, SchedulableNode, node_state
-from webhook.policy.preemption.reservation import Failures, Reservation, failures_on, reservation_on
+from webhook.policy.preemption.reservation import Reservation, reservation_on
 
 pytestmark = pytest.mark.apiserver
 
@@ -63,9 +64,9 @@ async def test_a_reservation_comes_and_goes_and_leaves_all_else_alone(
         assert annotations["example.com/note"] == "x"
         assert reservation_on(on(cluster, name)) == made
     later = replace(made, victims={"low": 5.0})
-    assert await nodes.write(later)
-    assert reservation_on(on(cluster, names[0])) == later
-    await nodes.end(made)
+    assert await nodes.write(made, later)
+    assert [reservation_on(on(cluster, name)) for name in names] == [later, made], "steps stand on the first one"
+    assert await nodes.end(later)
     for name in names:
         taints, annotations = own(cluster, name)
         assert (taints, annotations.get(RESERVATION)) == ([OTHER], None)
@@ -87,9 +88,10 @@ async def test_of_another_preemptor_nothing_is_changed(
 ) -> None:
     first = reservation(names[0], gang="another")
     assert await nodes.reserve(first)
-    assert not await nodes.write(reservation(names[0]))
-    await nodes.end(reservation(names[0]))
-    await nodes.clear(names[0])
+    other = reservation(names[0])
+    assert not await nodes.write(other, other)
+    assert not await nodes.end(other)
+    await nodes.clear(replace(on(cluster, names[0]), reservation="{}"))
     assert reservation_on(on(cluster, names[0])) == first
 
 
@@ -100,7 +102,7 @@ async def test_one_that_was_taken_off_is_not_written_again(
     made = reservation(names[0])
     assert await nodes.reserve(made)
     cluster.kubectl("taint", "node", names[0], f"{RESERVED}-")
-    assert not await nodes.write(made)
+    assert not await nodes.write(made, made)
     assert own(cluster, names[0])[0] == [OTHER]
 
 
@@ -110,7 +112,7 @@ async def test_what_can_not_be_read_is_taken_off(
     cluster.api.annotate(f"node/{names[0]}", {RESERVATION: "garbage"})
     cluster.kubectl("taint", "node", names[0], f"{RESERVED}=gpu-training:NoSchedule")
     assert not await nodes.reserve(reservation(names[0])), "somebody's, until it is cleared"
-    await nodes.clear(names[0])
+    await nodes.clear(on(cluster, names[0]))
     taints, annotations = own(cluster, names[0])
     assert (taints, annotations.get(RESERVATION)) == ([OTHER], None)
 
@@ -118,10 +120,35 @@ async def test_what_can_not_be_read_is_taken_off(
 async def test_an_eviction_in_vain_stays_noted(cluster: Cluster, nodes: ReservedNodes, names: tuple[str, str]) -> None:
     for times in (1, 2):
         assert await nodes.reserve(reservation(names[0]))
-        await nodes.end(reservation(names[0]), failed_at=float(times))
+        assert await nodes.end(reservation(names[0]), {"one": Failures(times, float(times))})
         assert failures_on(on(cluster, names[0])) == {"one": Failures(times, float(times))}
     assert await nodes.reserve(reservation(names[0], gang="another"))
     assert own(cluster, names[0])[1][FAILURES] == msgspec.json.encode({"one": Failures(2, 2.0)}).decode()
+
+
+async def test_of_two_leaders_one_takes_each_step(
+    cluster: Cluster, nodes: ReservedNodes, names: tuple[str, str]
+) -> None:
+    """One was paused and doesn't know that it is replaced: it evicts nobody, and ends nothing."""
+    made = reservation(*names)
+    assert await nodes.reserve(made)
+    assert not await nodes.reserve(replace(made, since=1.5)), "the same pod, by the other"
+    ours = replace(made, victims={"low": 5.0})
+    assert await nodes.write(made, ours)
+    assert not await nodes.write(made, replace(made, victims={"high": 5.0}))
+    assert not await nodes.end(made)
+    assert reservation_on(on(cluster, names[0])) == ours
+    assert await nodes.end(ours)
+
+
+async def test_it_ends_where_its_first_node_is_gone(
+    cluster: Cluster, nodes: ReservedNodes, names: tuple[str, str]
+) -> None:
+    made = reservation(*names)
+    assert await nodes.reserve(made)
+    cluster.api.delete(f"node/{names[0]}")
+    assert await nodes.end(made)
+    assert own(cluster, names[1])[0] == [OTHER]
 
 
 async def test_an_uninstall_ends_all(cluster: Cluster, nodes: ReservedNodes, names: tuple[str, str]) -> None:

@@ -88,11 +88,21 @@ def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace:
         lambda: "resourceClaimStatuses" in installed.get("pod/holds", namespace)["status"], "the claim that is made"
     )
     installed.api.delete("resourceclaimtemplate/gpus", namespace=namespace)
-    installed.kill()
-    installed.restart()
+    installed.change_leader()
     installed.eventually(
         lambda: "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("more"), namespace).stderr, "both GPUs"
     )
     late = installed.create(claiming("late", resourceClaimTemplateName="gpus"), namespace)
     assert "ResourceClaimTemplate/gpus does not exist; without it gpu-tiers can't choose a tier" in late.stderr
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the count")
+
+
+def test_in_audit_the_claim_of_a_pod_is_no_mistake(installed: Installed, namespace: str, tenant: str) -> None:
+    """Such a pod does not say what it was admitted with: nothing was written on it."""
+    assert tenant
+    assert installed.create(a_claim_template("gpus", 1).unplaced(), namespace).code == 0
+    with installed.policy_with(mode="Audit"):
+        before = installed.metric("gpu_tiers_would_refuse_total")
+        assert installed.create(claiming("audited", resourceClaimTemplateName="gpus"), namespace).code == 0
+        installed.eventually(lambda: bool(installed.get("resourceclaims", namespace)["items"]), "its claim")
+        assert installed.metric("gpu_tiers_would_refuse_total") == before

@@ -25,7 +25,8 @@ async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_misse
     version = bare.kubectl("get", "priorityclass", existing, "-o", "json").json()["metadata"]["resourceVersion"]
     async with over_a_line(bare, tmp_path) as (line, kubeconfig), watching(kubeconfig) as live:
         await asyncio.wait_for(live.wait_synced(), 120)
-        before = live._classes.reflector._version
+        (classes,) = (each for each in live._reflectors if each.source.path.endswith("priorityclasses"))
+        before = classes._version
         await line.cut()
         await until(lambda: bool(live.problems()))
         bare.api.delete("priorityclass/doomed")

@@ -69,7 +69,7 @@ def test_a_gang_that_is_scaled_up_books_the_difference_and_down_gives_it_back(ga
 def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> None:
     gangs.apply(pytorchjob("first", 3))
     gangs.apply(pytorchjob("second", 1))
-    sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training free."
+    sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training left."
     assert sentence in gangs.scale("pytorchjob/first", 6)
     assert sentence in gangs.autoscale("first", 6), "whoever asks"
     assert gangs.workers("first") == 3
@@ -98,7 +98,7 @@ def test_a_horizontalpodautoscaler_reads_the_refusal_and_tries_again(gangs: Scal
     gangs.apply(pytorchjob("first", 3))
     gangs.apply(pytorchjob("second", 1))
     gangs.apply(autoscaler("first", 6))
-    sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training free."
+    sentence = "exceeded quota: PyTorchJob first asks for 7 GPUs (7 x 1); tenant gang has 6 of gpu-training left."
     gangs.installed.eventually(
         lambda: any("FailedRescale" in each and sentence in each for each in gangs.events_on("its-autoscaler")),
         "its event",

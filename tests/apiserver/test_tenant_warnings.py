@@ -1,6 +1,7 @@
-"""`kubectl apply` of a TenantQuota that holds a mistake: it is taken, and its author reads the mistake at once."""
+"""`kubectl apply` of a TenantQuota that holds a mistake: its author reads the mistake at once."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -26,7 +27,7 @@ def quota(cluster: Cluster) -> Iterator[str]:
 
 def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Result:
     tree = tenant_quota(name, namespace, **spec)
-    return installed.cluster.kubectl("apply", "-f", "-", input=json.dumps(tree))
+    return installed.cluster.kubectl("apply", "-f", "-", input=json.dumps(tree), check=False)
 
 
 def warnings(result: Result) -> list[str]:
@@ -40,11 +41,36 @@ def test_a_good_quota_is_applied_silently(installed: Installed, namespace: str, 
     assert apply(installed, quota, namespace, quotas=[{"gpus": "7"}]).stderr == ""
 
 
-def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: Installed, quota: str) -> None:
-    rows = [{"gpus": 6}, {"resourceFlavor": "b200", "gpus": 1}]
-    assert warnings(apply(installed, quota, "no-such-namespace", maxTier="gold", quotas=rows)) == [
-        f'[unknown-tier] spec.maxTier: unknown tier "gold"; {TIERS}',
-        '[unknown-flavor] spec.quotas[1].resourceFlavor: "b200" is no resource flavor; the policy has h100',
+def test_names_that_do_not_exist_are_refused_and_nothing_else_is_locked(
+    installed: Installed, namespace: str, quota: str
+) -> None:
+    """A mistyped row is not stored. A name that the policy has dropped since passes, whoever applies it again."""
+    mistyped = apply(installed, quota, namespace, quotas=[{"gpus": 6}, {"tier": "gpu-trainnig", "gpus": 1}])
+    assert f'spec.quotas[1].tier: unknown tier "gpu-trainnig"; {TIERS} [unknown-tier]' in mistyped.stderr
+    flavor = apply(installed, quota, namespace, quotas=[{"resourceFlavor": "b200", "gpus": 1}])
+    known = "known flavors: h100 [unknown-flavor]"
+    assert f'spec.quotas[0].resourceFlavor: unknown flavor "b200"; {known}' in flavor.stderr
+    assert installed.cluster.kubectl("get", "tenantquota", quota, check=False).code != 0
+
+    rows = [{"tier": "gold", "gpus": 1}]
+    stored = tenant_quota(quota, namespace, quotas=rows)
+    stored["metadata"]["annotations"] = {"gpu-tiers.dev/checked-names": "gold"}  # as helm does, with a policy to come
+    installed.api.apply(stored)
+    installed.cluster.kubectl("annotate", "tenantquota", quota, "gpu-tiers.dev/checked-names-")
+    again = apply(installed, quota, namespace, quotas=rows)
+    assert (again.code, warnings(again)) == (0, [])
+    assert warnings(apply(installed, quota, namespace, quotas=rows, onExceed="Warn")) == [
+        f'[unknown-tier] spec.quotas[0].tier: unknown tier "gold"; {TIERS}'
+    ]
+    installed.eventually(lambda: _ready(installed, quota) == "UnknownTier", "the condition names it")
+    assert str(installed.condition(quota, "Ready")["message"]).endswith("; this row limits nothing")
+    shown = installed.cluster.kubectl("get", "tenantquota", quota, "--no-headers").stdout
+    assert re.split(r" {2,}", shown)[1:3] == ["Warn", "gold 0/-"]
+    assert apply(installed, quota, namespace, quotas=[{"tier": "glod", "gpus": 1}]).code != 0
+
+
+def test_a_selector_that_selects_nothing(installed: Installed, quota: str) -> None:
+    assert warnings(apply(installed, quota, "no-such-namespace", quotas=[{"gpus": 6}])) == [
         (
             f"[selects-nothing] spec.namespaceSelector of TenantQuota {quota} selects no namespace that exists now; "
             "compare it with kubectl get namespaces --show-labels"
@@ -85,7 +111,7 @@ def test_two_quotas_for_one_namespace(installed: Installed, namespace: str, quot
 
 
 def test_labels_and_status_are_written_without_asking(installed: Installed, namespace: str, quota: str) -> None:
-    apply(installed, quota, namespace, maxTier="gold")
+    apply(installed, quota, namespace, maxTier="gpu-batch")
     before = reviews(installed)
     installed.api.label(f"tenantquota/{quota}", {"team": "a"})
     installed.eventually(lambda: bool(installed.usage(quota) or _ready(installed, quota)), "a status")

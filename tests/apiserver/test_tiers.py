@@ -59,7 +59,7 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         assert refused.stderr.strip() == (
             'Error from server (Forbidden): admission webhook "pods.validate.gpu-tiers.dev" denied the request: '
             "exceeded quota: tenant gamma: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
-            "Would fit: gpu-batch (3 free). See TenantQuota/gamma. [over-quota]"
+            "Would fit: gpu-batch (3 left). See TenantQuota/gamma. [over-quota]"
         )
         installed.eventually(lambda: "gpu-training 6/6" in installed.usage("gamma"), "the usage in the status")
         installed.api.delete("pod/holds-six", namespace=namespace, seconds=0)
@@ -115,11 +115,11 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
 
     try:
         assert installed.create(gpu_pod("trains", 2, tier="gpu-training"), namespace).code == 0
-        assert refused() == "gpu-batch (9 free). See TenantQuota/beside. [over-quota]\n"
+        assert refused() == "gpu-batch (9 left). See TenantQuota/beside. [over-quota]\n"
         installed.api.apply({**head, "spec": native})
         installed.eventually(lambda: used() == "0", "the ResourceQuota")
         both = "See TenantQuota/beside and ResourceQuota/batch. [over-quota]\n"
-        installed.eventually(lambda: refused() == f"gpu-batch (3 free). {both}", "the lower offer")
+        installed.eventually(lambda: refused() == f"gpu-batch (3 left). {both}", "the lower offer")
         installed.eventually(counted, "the API server's own sight of the ResourceQuota")
         assert installed.create(gpu_pod("scores", 2, tier="gpu-batch"), namespace).code == 0
         installed.eventually(lambda: used() == "2", "the pod in the ResourceQuota")

@@ -30,10 +30,10 @@ def test_a_job_that_backs_off_says_who_evicted_its_pod_and_when_the_next_one_com
         return "Its last pod was evicted." in answers[0]
 
     installed.eventually(backs_off, "its back-off")
-    assert re.search(r"the next one comes (within \d+ seconds?|at any moment)\.", answers[0])
+    assert re.search(r"makes the next one (within \d+ seconds?|at any moment): 1 of its pods has failed", answers[0])
     evicted = rf"Its last eviction: {namespace}/{pod} \(gpu-batch\) was evicted from {node} for {namespace}/urgent "
     assert re.search(evicted + r".*\(reported at \S+Z\)\.", answers[0])
-    assert "no event tells of a refusal" not in answers[0]
+    assert "no Event reports a refusal" not in answers[0]
 
 
 def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
@@ -45,6 +45,24 @@ def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed
     installed.eventually(lambda: "urgent" in line.running(), "what evicts them")
     evicted = re.compile(r"It is gone: (.+ was evicted from|the scheduler says: Preempted by pod) ")
     installed.eventually(lambda: all(evicted.search(why(installed, namespace, pod)) for pod in pods), "their evictions")
+
+
+def test_replicas_beyond_the_whole_quota_are_said_to_have_no_room_ever(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    """A scale of a Deployment is not judged, so nobody was told before."""
+    labels = {"app": "chat"}
+    template = {"metadata": {"labels": labels}, "spec": gpu_pod("", node=node)["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    chat = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "chat"}, "spec": spec}
+    with installed.tenant_for(f"replicas-{namespace}", namespace, quotas=[{"gpus": 2}]):
+        assert installed.create(chat, namespace).code == 0
+        installed.eventually(lambda: len(installed.get("pods", namespace)["items"]) == 2, "two pods")
+        assert "never have room" not in why(installed, namespace, "deployment/chat")
+        installed.cluster.kubectl("scale", "deployment/chat", "--replicas=3", f"--namespace={namespace}")
+        never = "All of its pods together never have room: "
+        installed.eventually(lambda: never in why(installed, namespace, "deployment/chat"), "what is too large")
+        assert "the total allows 2 GPUs; this Deployment asks for 3" in why(installed, namespace, "deployment/chat")
 
 
 def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(

@@ -1,11 +1,12 @@
 """Resource claims, their templates, devices and classes of these, and pods that get devices by them."""
 
+from localcluster.fake_devices import DRIVER, device, device_class, resource_slice
 from tests.builders.built import Built, Tree
 from tests.builders.pods import IMAGE, PodBuilder, a_pod
 from webhook.objects.view import view
 from webhook.policy.devices import ResourceSlice
 
-DEVICE_CLASS = "gpu.nvidia.com"
+DEVICE_CLASS = DRIVER
 """NVIDIA's class for whole GPUs, which bears the name of its driver."""
 
 
@@ -20,20 +21,12 @@ def a_slice(
     *devices: Tree, node: str = "node-a", driver: str = DEVICE_CLASS, generation: int = 1, count: int = 1
 ) -> SliceBuilder:
     """A ResourceSlice of a node, one of so many of its pool."""
-    pool = {"name": node, "generation": generation, "resourceSliceCount": count}
-    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": list(devices)}
-    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node}}
-    return SliceBuilder({**head, "spec": spec})
+    return SliceBuilder(resource_slice(*devices, node=node, driver=driver, generation=generation, count=count))
 
 
 def a_device(name: str = "gpu-0", *taints: Tree, **attributes: object) -> Tree:
-    """A device of a ResourceSlice, whose attributes are strings or booleans, or say of what type they are."""
-    typed = {True: "bool", False: "string"}
-    found = {
-        key: value if isinstance(value, dict) else {typed[isinstance(value, bool)]: value}
-        for key, value in attributes.items()
-    }
-    return {"name": name, "attributes": found, "taints": list(taints)}
+    """A device of a ResourceSlice."""
+    return device(name, *taints, **attributes)
 
 
 def a_claim_template(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
@@ -48,9 +41,7 @@ def a_claim(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
 
 def a_device_class(name: str, *selectors: str, resource: str = "") -> Built:
     """A DeviceClass with these CEL expressions, whose devices may be asked for as a resource of that name."""
-    named = {"extendedResourceName": resource} if resource else {}
-    spec = {"selectors": [{"cel": {"expression": each}} for each in selectors], **named}
-    return Built({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec})
+    return Built(device_class(name, *selectors, resource=resource))
 
 
 NICS = a_device_class("nic.example.com", "device.driver == 'nic.example.com'")

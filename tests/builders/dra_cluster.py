@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from tests.builders.built import Tree
 from tests.builders.claims import DEVICE_CLASS, a_device, a_slice
 from tests.builders.pods import GPU, IMAGE
 from tests.builders.policies import a_policy
+from tests.builders.storage import Storage
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import Phrase
 from webhook.objects.view import view
@@ -19,9 +21,10 @@ from webhook.policy.devices import DeviceClaim, DeviceTaintRule, inventory
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import decide_preemption
 from webhook.policy.preemption.disruption_budget import disruption_budget
-from webhook.policy.preemption.node_state import RESERVED, SchedulableNode, node_state
+from webhook.policy.preemption.node_state import RESERVATION, RESERVED, SchedulableNode, node_state
 from webhook.policy.preemption.pod_state import SchedulablePod, pod_state
 from webhook.policy.preemption.preemptor import EvictionPlan
+from webhook.policy.preemption.reservation import Reservation
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.weights import DeviceClass
 
@@ -50,7 +53,9 @@ class DraCluster:
     budgets: list[Tree] = field(default_factory=list)
     groups: dict[str, Tree] = field(default_factory=dict)
     at_risk: dict[str, float] = field(default_factory=dict)
+    unsaved_since: dict[str, float] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
 
     def node(self, name: str, gpus: int = 1, *, cpu: str = "64", plugged: int = 0, **device: Any) -> None:
         """A node that is ready, with so many devices of DRA, or GPUs of a device plugin."""
@@ -93,7 +98,9 @@ class DraCluster:
         if by == "resource":
             pod["spec"]["containers"][0]["resources"]["requests"][GPU] = str(gpus)
         elif gpus:
-            self._claim(f"{name}-gpu", gpus, claim or {})
+            made = self._claim(f"{name}-gpu", gpus, claim or {})
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True}
+            made["metadata"]["ownerReferences"] = [owner]
             pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
             pod["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
         told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": at(since)}
@@ -104,7 +111,7 @@ class DraCluster:
         self.pods[name]["metadata"]["deletionTimestamp"] = at(seconds)
 
     def budget(self, name: str, labels: Mapping[str, str], allowed: int = 0) -> None:
-        metadata = {"name": name, "namespace": "team-alpha"}
+        metadata = {"name": name, "namespace": "team-alpha", "uid": name}
         selector = {"selector": {"matchLabels": dict(labels)}}
         self.budgets.append({"metadata": metadata, "spec": selector, "status": {"disruptionsAllowed": allowed}})
 
@@ -112,9 +119,19 @@ class DraCluster:
         """A PodGroup of pods that are there."""
         mode = {"disruptionMode": {"all": {}}} if whole else {}
         spec = {"schedulingPolicy": {"gang": {"minCount": least}}, **mode, **spec}
-        self.groups[f"team-alpha/{name}"] = {"metadata": {"name": name, "namespace": "team-alpha"}, "spec": spec}
+        self.groups[f"team-alpha/{name}"] = {
+            "metadata": {"name": name, "namespace": "team-alpha", "uid": name},
+            "spec": spec,
+        }
         for each in pods:
             self.pods[each]["spec"]["schedulingGroup"] = {"podGroupName": name}
+
+    def reserve(self, reservation: Reservation) -> None:
+        """Its nodes bear the taint and the annotation."""
+        taint = {"key": RESERVED, "value": reservation.tier, "effect": "NoSchedule"}
+        for name in reservation.nodes:
+            self.nodes[name]["spec"]["taints"] = [taint]
+            self.nodes[name]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(reservation).decode()}
 
     def state(self) -> ClusterState:
         claims = {key: view(each, DeviceClaim) for key, each in self.claims.items()}
@@ -132,6 +149,8 @@ class DraCluster:
             budgets={"team-alpha": budgets},
             groups={name: view(each, PodGroup) for name, each in self.groups.items()},
             at_risk=self.at_risk,
+            unsaved_since=self.unsaved_since,
+            storage=self.storage.state(),
         )
 
     def decide(self, gang: str, within: Sequence[str] | None = None) -> EvictionPlan | Phrase:
@@ -148,6 +167,10 @@ class DraCluster:
     def _claim(self, name: str, gpus: int, exactly: Tree) -> Tree:
         device = {"deviceClassName": DEVICE_CLASS, "allocationMode": "ExactCount", "count": gpus, **exactly}
         devices = {"requests": [{"name": "gpu", "exactly": device}]}
-        made = {"metadata": {"name": name, "namespace": "team-alpha"}, "spec": {"devices": devices}, "status": {}}
+        made = {
+            "metadata": {"name": name, "namespace": "team-alpha", "uid": name},
+            "spec": {"devices": devices},
+            "status": {},
+        }
         self.claims[f"team-alpha/{name}"] = made
         return made

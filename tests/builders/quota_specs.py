@@ -213,6 +213,11 @@ REFUSED: list[tuple[Tree, str, str]] = [
         ),
     ),
     (
+        {"quotas": [{"gpus": "1", "onExceed": "Queue"}]},
+        'Unsupported value: "Queue": supported values: "Hold"',
+        'spec.quotas[0].onExceed: "Queue" is not accepted; write Hold, or leave it out',
+    ),
+    (
         {"quotas": [{"gpus": "1", "flavor": "h100"}]},
         'unknown field "spec.quotas[0].flavor"',
         "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus, onExceed",

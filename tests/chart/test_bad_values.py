@@ -249,6 +249,10 @@ CONTRADICTIONS: list[tuple[Manifest, str]] = [
         "webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another",
     ),
     (
+        {"reports": {"enabled": True}, "webhook": {"url": "https://gpu-tiers.example.com"}},
+        "reports.enabled: pods report to the Service of this release, and with webhook.url it has none",
+    ),
+    (
         {"resourceQuota": {"pods": 2}},
         "resourceQuota.pods: 2 is too few for 2 replicas and one more in an upgrade; write for example",
     ),

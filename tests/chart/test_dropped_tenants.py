@@ -33,7 +33,7 @@ def two(cluster: Cluster, home: Path, request: pytest.FixtureRequest) -> Iterato
         release.cluster.api.delete("tenantquota")
 
 
-def test_an_upgrade_whose_file_has_lost_the_tenants_is_refused_and_lists_them(two: Release) -> None:
+def test_an_upgrade_that_has_lost_the_tenants_is_refused_and_its_words_keep_them_or_delete_them(two: Release) -> None:
     refusal = two.try_upgrade(mode="Enforce")
     assert refusal.code
     assert "This upgrade would delete the TenantQuotas alpha, beta" in refusal.stderr
@@ -42,12 +42,11 @@ def test_an_upgrade_whose_file_has_lost_the_tenants_is_refused_and_lists_them(tw
     assert two.names("tenantquota") == ["alpha", "beta", "by-hand"]
     assert two.entries()["pods.validate.gpu-tiers.dev"]["failurePolicy"] == "Ignore", "nothing was applied"
 
-
-def test_what_the_refusal_says_keeps_them_or_deletes_them(two: Release) -> None:
     upgraded = two.run("upgrade", str(CHART), "--reset-then-reuse-values", mode="Warn")
     assert not upgraded.code, upgraded.stderr
     assert two.names("tenantquota") == ["alpha", "beta", "by-hand"]
     assert "deletes" not in upgraded.stdout
+
     gone = two.run("upgrade", str(CHART), "--set-json", "tenants=[]", webhook={"url": DEAD})
     assert not gone.code, gone.stderr
     assert two.names("tenantquota") == ["by-hand"]

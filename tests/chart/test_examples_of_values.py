@@ -35,7 +35,7 @@ def values_in(schema: Manifest, above: ValuePath = ()) -> Iterator[tuple[ValuePa
             yield (*above, name), each
 
 
-VALUES = {path: schema for path, schema in values_in(SCHEMA) if not schema.get("deprecated")}
+VALUES = dict(values_in(SCHEMA))
 EXAMPLES = {path: schema["examples"][0] for path, schema in VALUES.items() if "examples" in schema}
 
 

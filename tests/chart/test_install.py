@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.builders.claims import a_device_class
+
 from .asking import GPU, GPU_POD, pod, try_create
 from .helm import Manifest
 from .release import CONFIGURATION, NAME, OTHER, Release
@@ -34,6 +36,7 @@ def test_one_command_installs_everything_tenants_included(release: Release) -> N
     notes = release.install(tenants=[ALPHA]).stdout
     assert "in mode Audit" in notes
     assert "--set mode=Warn --set adoption=true" in notes
+    assert "`gpu-tiers policy diff POLICY_FILE` names the workloads and TenantQuotas that it breaks" in notes
     assert classes_of(release) == CLASSES
     quota = release.get("tenantquota", "alpha")["spec"]
     assert (quota["onExceed"], quota["quotaAuthority"]) == ("Deny", "gpu-tiers")
@@ -53,6 +56,28 @@ def test_the_notes_fit_the_tenants_that_are_there_and_name_the_role_of_researche
     assert release.cluster.kubectl(*may, check=False).stdout == "yes\n"
 
 
+def test_the_notes_recommend_preemption_where_gpus_come_by_dra(release: Release) -> None:
+    recommended = "--set policy.preemption.dra=On"
+    assert recommended not in release.install().stdout
+    network, gpus = a_device_class("nic.example.com", "true").json(), a_device_class("gpu.example.com", "true").json()
+    release.cluster.api.apply(network)
+    try:
+        assert recommended not in release.upgrade().stdout
+        release.cluster.api.apply(gpus)
+        notes = release.upgrade().stdout
+        assert "kube-scheduler evicts nobody for GPUs by DRA (DeviceClass gpu.example.com)" in notes
+        assert recommended in notes
+        assert recommended not in release.upgrade(policy={"preemption": {"dra": "On"}}).stdout
+    finally:
+        release.cluster.api.delete("deviceclass/nic.example.com", "deviceclass/gpu.example.com")
+
+
+def test_the_notes_of_an_upgrade_name_the_mode_that_it_replaces(release: Release) -> None:
+    assert "before" not in release.install(mode="Enforce").stdout.partition("\n\n")[0]
+    assert "in mode Enforce.\n" in release.upgrade(mode="Enforce").stdout
+    assert "in mode Audit (the mode was Enforce before).\n" in release.upgrade(mode="Audit").stdout
+
+
 def test_uninstall_takes_the_webhook_and_leaves_what_pods_and_tenants_need(release: Release) -> None:
     release.install()
     release.uninstall()
@@ -60,21 +85,17 @@ def test_uninstall_takes_the_webhook_and_leaves_what_pods_and_tenants_need(relea
     assert CONFIGURATION not in release.names("mutatingwebhookconfiguration")
     assert classes_of(release) == CLASSES
     assert CRD in release.names("crd")
-    release.install()
-    assert CONFIGURATION in release.names("validatingwebhookconfiguration")
 
-
-def test_pods_after_an_uninstall_are_made_as_before_it_but_for_those_that_name_a_class_that_is_gone(
-    release: Release,
-) -> None:
-    release.install()
-    release.uninstall()
     with_class = pod(main=GPU, priorityClassName="gpu-training")
     priorities = [try_create(release.cluster, "default", each).json() for each in (GPU_POD, with_class)]
     assert [each["spec"]["priority"] for each in priorities] == [0, 1000]
     release.cluster.kubectl("delete", "priorityclasses", "-l", "app.kubernetes.io/instance=gpu-tiers")
     refused = try_create(release.cluster, "default", with_class)
     assert "no PriorityClass with name gpu-training was found" in refused.stderr
+
+    release.install()
+    assert CONFIGURATION in release.names("validatingwebhookconfiguration")
+    assert classes_of(release) == CLASSES
 
 
 def test_a_class_that_was_there_before_serves_as_well(release: Release) -> None:

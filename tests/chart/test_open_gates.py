@@ -22,12 +22,31 @@ def weight(tree: Manifest) -> int:
     return int(tree["metadata"]["annotations"]["helm.sh/hook-weight"])
 
 
+def bounding(found: list[Manifest]) -> list[Manifest]:
+    """The policy that bounds its account, and its binding."""
+    return [each for each in found if each["kind"].startswith("ValidatingAdmissionPolicy")]
+
+
+def test_its_account_is_bound_when_all_else_is_gone(render: Render) -> None:
+    """By the same as the webhook's, whatever it may patch."""
+    chart = render(policy={"preemption": {"dra": "On"}})
+    policy, binding = bounding(hooks(chart))
+    own = chart.one("ValidatingAdmissionPolicy", "gpu-tiers-own-account")
+    assert policy["metadata"]["name"] == binding["spec"]["policyName"] == NAME
+    assert binding["spec"]["validationActions"] == ["Deny"]
+    (who,) = policy["spec"].pop("matchConditions")
+    assert who["expression"] == f'request.userInfo.username in ["system:serviceaccount:gpu-tiers:{NAME}"]'
+    del own["spec"]["matchConditions"]
+    assert policy["spec"] == own["spec"]
+
+
 def test_it_comes_after_its_rights_and_goes_with_them(render: Render) -> None:
-    *rights, job = hooks(render())
+    found = hooks(render())
+    (job,) = (each for each in found if each["kind"] == "Job")
+    rights, bounds = [each for each in found if "Role" in each["kind"] or "Service" in each["kind"]], bounding(found)
     assert {each["kind"] for each in rights} == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
-    assert job["kind"] == "Job"
-    assert all(weight(each) < weight(job) for each in rights)
-    for each in (*rights, job):
+    assert [weight(each) for each in (*bounds, *rights, job)] == [-2, -2, -1, -1, -1, 0]
+    for each in found:
         policies = each["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
         assert {"before-hook-creation", "hook-succeeded"} <= set(policies)
         assert ("hook-failed" in policies) == (each is not job), (
@@ -108,4 +127,9 @@ def test_a_release_of_another_name_has_one_of_its_own(render: Render, home: Path
     other = helm("template", "other", str(CHART), "--namespace=elsewhere", home=home)
     found = hooks(Chart(each for each in yaml.safe_load_all(other.stdout) if each))
     assert {each["metadata"]["name"] for each in found} == {"other-gpu-tiers-open-gates"}
-    assert found[2]["subjects"][0]["namespace"] == found[0]["metadata"]["namespace"] == "elsewhere"
+    namespaces = {
+        each["metadata"].get("namespace") or each["subjects"][0]["namespace"]
+        for each in found
+        if "Policy" not in each["kind"] and each["kind"] != "ClusterRole"
+    }
+    assert namespaces == {"elsewhere"}

@@ -184,6 +184,21 @@ GOOD: dict[str, Manifest] = {
             "gpu-interactive": {},
         }
     },
+    "what may be lost, and how many save at once": {
+        "saves": {"maxAtRiskSeconds": {"gpu-training": 1200}, "atOnce": {"tenant": 8, "volumeClaim": 2}}
+    },
+    "what autoscalers are told": {
+        "autoscaler": {"gpu-training": "Protect", "gpu-serving": "24h", "gpu-batch": "Allow"}
+    },
+    "signals of one's own, changed ones and one less": {
+        "nodeSignals": [
+            {"id": "house", "where": "Taint", "key": "example.com/ends-soon", "urgency": "Imminent"},
+            {"id": "house-cordon", "where": "Unschedulable", "noticeSeconds": 3600},
+            {"id": "karpenter", "urgency": "Possible"},
+            {"id": "drain", "where": "Label", "key": "example.com/draining", "value": "true"},
+            {"id": "cordon", "ignore": True},
+        ]
+    },
     "every kind of hook": {
         "checkpoint": {
             "training": {"kind": "file", "path": "/data/save/", "seconds": 60},

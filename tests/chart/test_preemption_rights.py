@@ -17,12 +17,19 @@ ACCOUNT = "system:serviceaccount:gpu-tiers:gpu-tiers"
 ON = {"policy": {"preemption": {"dra": "On"}}}
 KEY = "gpu-tiers.dev/reserved"
 POLICIES = ("gpu-tiers-preemption", "gpu-tiers-reserved-nodes")
+OPENS_GATES = "gpu-tiers-open-gates"
+OPENER = f"system:serviceaccount:gpu-tiers:{OPENS_GATES}"
+"""The account of the Job at an uninstall."""
+ROLES = ("gpu-tiers", OPENS_GATES)
 MARK = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByGpuTiers"}
 """Without a time kube-controller-manager takes it back at once: it does so after two minutes."""
 
 
-def verbs(chart: Chart, resource: str) -> set[str]:
-    rules = chart.one("ClusterRole", "gpu-tiers")["rules"]
+STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csidrivers", "csinodes")
+
+
+def verbs(chart: Chart, resource: str, role: str = "gpu-tiers") -> set[str]:
+    rules = chart.one("ClusterRole", role)["rules"]
     return {verb for rule in rules if resource in rule.get("resources", ()) for verb in rule["verbs"]}
 
 
@@ -33,6 +40,9 @@ def test_they_are_given_where_the_policy_asks_for_them(render: Render, dra: obje
     """YAML takes a bare On for true, and Off for false."""
     chart = render(policy={"preemption": {"dra": dra}})
     assert ("delete" in verbs(chart, "pods"), "patch" in verbs(chart, "nodes")) == (given, given)
+    for each in STORAGE:
+        assert verbs(chart, each) == ({"list", "watch"} if given else set()), each
+        assert verbs(chart, each, "gpu-tiers-cluster-reader") == ({"get", "list"} if given else set()), each
     names = {each["metadata"]["name"] for each in chart if each["kind"] == "ValidatingAdmissionPolicy"}
     assert (set(POLICIES) <= names) == given
     arguments = chart.one("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -49,13 +59,13 @@ def test_nobody_may_without_asking(render: Render) -> None:
 def bounded(cluster: Cluster, render: Render) -> Iterator[Cluster]:
     """A cluster with the rights and with what bounds them, a tier's classes, a node, and pods of two tiers."""
     api, chart = cluster.api, render(**ON)
-    wanted = {*POLICIES, "gpu-tiers-queued-status"}
+    wanted = {*POLICIES, "gpu-tiers-own-account", "gpu-tiers-queued-status", OPENS_GATES}
     api.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-tiers"}},
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "evicting"}},
         *(each for each in chart if each["kind"] == "PriorityClass"),
         *(each for each in chart if each["kind"].startswith("Validating") and each["metadata"]["name"] in wanted),
-        *(each for each in chart if each["metadata"]["name"] == "gpu-tiers" and each["kind"].startswith("ClusterRole")),
+        *(each for each in chart if each["metadata"]["name"] in ROLES and each["kind"].startswith("ClusterRole")),
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "reserved-one"}, "spec": {"taints": [OTHER]}},
     )
     wait_until(lambda: api.has("serviceaccount/default", "evicting"), 60, "its ServiceAccount")
@@ -67,12 +77,15 @@ def bounded(cluster: Cluster, render: Render) -> Iterator[Cluster]:
     api.create(pod(priorityClassName="gpu-batch") | {"metadata": {"name": "exempt"}}, "kube-system")
     # kubectl reads what it patches, the webhook does not.
     cluster.kubectl("create", "clusterrole", "reads-more", "--verb=get", "--resource=pods,pods/status,nodes")
-    cluster.kubectl("create", "clusterrolebinding", "reads-more", "--clusterrole=reads-more", f"--user={ACCOUNT}")
+    users = (f"--user={each}" for each in (ACCOUNT, OPENER))
+    cluster.kubectl("create", "clusterrolebinding", "reads-more", "--clusterrole=reads-more", *users)
     mine = {"metadata": {"labels": {"a": "b"}}}
-    wait_until(lambda: "and nothing" in changed(cluster, mine), 60, "what bounds it")
+    for account in (ACCOUNT, OPENER):
+        wait_until(lambda who=account: "and nothing" in changed(cluster, mine, who), 60, "what bounds it")
     yield cluster
     api.delete("node/reserved-one", "clusterrole/reads-more", "clusterrolebinding/reads-more")
-    api.delete("clusterrole/gpu-tiers", "clusterrolebinding/gpu-tiers")
+    for name in ROLES:
+        api.delete(f"clusterrole/{name}", f"clusterrolebinding/{name}")
     for name in wanted:
         api.delete(f"validatingadmissionpolicy/{name}", f"validatingadmissionpolicybinding/{name}")
     cluster.kubectl("delete", "pod", "exempt", "--namespace=kube-system", "--grace-period=0", "--force")
@@ -97,17 +110,19 @@ def status(namespace: str, name: str) -> tuple[str, ...]:
     return ("patch", "pod", name, "--subresource=status", f"--namespace={namespace}", "--type=strategic")
 
 
-def changed(cluster: Cluster, change: Manifest) -> str:
+def changed(cluster: Cluster, change: Manifest, account: str = ACCOUNT) -> str:
     """What the API server says of a change of the node."""
-    command = ("patch", "node", "reserved-one", "--type=merge", patch(change), "--dry-run=server", f"--as={ACCOUNT}")
+    command = ("patch", "node", "reserved-one", "--type=merge", patch(change), "--dry-run=server", f"--as={account}")
     return cluster.kubectl(*command, check=False).stderr
 
 
 @pytest.mark.apiserver
-def test_of_a_node_it_may_change_the_reservation_and_nothing_else(bounded: Cluster) -> None:
-    note = {"metadata": {"annotations": {"gpu-tiers.dev/reservation": "{}", "gpu-tiers.dev/failed-preemptions": "{}"}}}
-    assert changed(bounded, note | {"spec": {"taints": [OTHER, OURS]}}) == ""
-    assert changed(bounded, {"spec": {"taints": [OURS, OTHER]}}) == ""
+@pytest.mark.parametrize("account", [ACCOUNT, OPENER], ids=["the leader", "the Job at an uninstall"])
+def test_of_a_node_it_may_change_the_reservation_and_nothing_else(bounded: Cluster, account: str) -> None:
+    told = {"gpu-tiers.dev/reservation": "{}", "gpu-tiers.dev/failed-preemptions": "{}"}
+    note = {"metadata": {"annotations": told, "labels": {KEY: "gpu-training"}}}
+    assert changed(bounded, note | {"spec": {"taints": [OTHER, OURS]}}, account) == ""
+    assert changed(bounded, {"spec": {"taints": [OURS, OTHER]}}, account) == ""
     refused: dict[str, Manifest] = {
         "a cordon": {"spec": {"unschedulable": True}},
         "another's taint gone": {"spec": {"taints": [OURS]}},
@@ -120,7 +135,25 @@ def test_of_a_node_it_may_change_the_reservation_and_nothing_else(bounded: Clust
         "another provider": {"spec": {"providerID": "x"}},
     }
     for what, change in refused.items():
-        assert "may change the taint gpu-tiers.dev/reserved of nodes" in changed(bounded, change), what
+        assert "may change the taint and the label gpu-tiers.dev/reserved of nodes" in changed(
+            bounded, change, account
+        ), what
+
+
+@pytest.mark.apiserver
+def test_the_job_at_an_uninstall_changes_no_pod_but_its_gate(bounded: Cluster) -> None:
+    api = bounded.api
+    api.create(pod(schedulingGates=[{"name": "gpu-tiers.dev/quota"}]) | {"metadata": {"name": "gated"}}, "evicting")
+
+    def made(change: Manifest) -> str:
+        command = ("patch", "pod", "gated", "--namespace=evicting", "--type=strategic", patch(change))
+        return bounded.kubectl(*command, "--dry-run=server", f"--as={OPENER}", check=False).stderr
+
+    assert made({"spec": {"schedulingGates": [{"name": "gpu-tiers.dev/quota", "$patch": "delete"}]}}) == ""
+    (container,) = api.get("pod/gated", "evicting")["spec"]["containers"]
+    image = {"spec": {"containers": [{"name": container["name"], "image": "mallory.example.com/x"}]}}
+    for change in (image, {"metadata": {"labels": {"a": "b"}}}):
+        assert "may open the scheduling gate gpu-tiers.dev/quota" in made(change)
 
 
 @pytest.mark.apiserver

@@ -178,8 +178,6 @@ def test_an_administrator_may_bring_certificates(render: Render) -> None:
 REFUSED: list[tuple[Manifest, str]] = [
     ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
     ({"preset": "five-tier"}, "preset must be one of the following"),
-    ({"ledger": "memory"}, "ledger is memory, but this value no longer exists"),
-    ({"ledger": "memory", "replicas": 1}, "Remove the value ledger."),
     ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
     ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),
     (
@@ -218,8 +216,8 @@ def test_helm_refuses(refuse: Refuse, values: Manifest, reason: str) -> None:
 
 def test_every_value_has_a_description_and_a_default() -> None:
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    without = {"global", "ledger", "tenants"}
-    assert set(defaults) == set(SCHEMA["properties"]) - without, "ledger is none any more; tenants are given or are not"
+    without = {"global", "tenants"}
+    assert set(defaults) == set(SCHEMA["properties"]) - without, "tenants are given or are not"
     undescribed = [path for path, schema in walk("", SCHEMA) if "description" not in schema]
     assert undescribed == []
 

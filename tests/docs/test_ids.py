@@ -11,7 +11,7 @@ from webhook.report.lint import AUDIT_RULES, RULES
 from webhook.sentences.sentence import FIXES, LONGEST, OF_SETTING_UP, WARNINGS
 from webhook.server.metric_table import TABLE
 
-from .markdown import Page, page
+from .markdown import ROOT, Page, page
 
 LINT, WARNINGS_PAGE, METRICS = page("docs/lint.md"), page("docs/warnings.md"), page("docs/metrics.md")
 
@@ -37,7 +37,7 @@ def test_a_warning_stands_on_its_page_as_people_read_it(name: str) -> None:
     shown = re.sub(r"\{(\w+)\}", r"<\1>", WARNINGS[name])
     section = sections(WARNINGS_PAGE)[name]
     assert section.startswith(f"``` [{name}] {shown} ``` ")
-    assert section.endswith(f" Example: [{name}.yaml](../examples/warnings/{name}.yaml).")
+    assert section.endswith(f" [Example](../examples/warnings/{name}.yaml).")
     assert f"{LONGEST} characters" in WARNINGS_PAGE.text
 
 
@@ -66,15 +66,21 @@ def test_a_warning_about_a_tenant_or_a_namespace_is_in_troubleshooting_by_its_id
 
 def test_the_table_of_metrics_is_that_of_the_code_and_begins_with_their_help() -> None:
     rows = [line.strip("| ").split(" | ") for line in METRICS.text.splitlines() if line.startswith("| `gpu_tiers_")]
-    labels = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE}
-    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, labels[each.name]] for each in TABLE]
-    assert [each.name for row, each in zip(rows, TABLE, strict=True) if not row[3].startswith(each.help)] == []
+    labels = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE.values()}
+    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, labels[each.name]] for each in TABLE.values()]
+    assert [each.name for row, each in zip(rows, TABLE.values(), strict=True) if not row[3].startswith(each.help)] == []
     assert f"by reason. Reasons: {', '.join(Reason)}." in METRICS.text
+
+
+def test_the_metrics_that_the_code_feeds_are_those_of_the_table() -> None:
+    sources = (file.read_text(encoding="utf-8") for file in (ROOT / "webhook/server").glob("*.py"))
+    fed = {name for text in sources for name in re.findall(r"\bgpu_tiers_\w+", text)}
+    assert fed == set(TABLE)
 
 
 def test_the_page_has_the_buckets_of_each_histogram() -> None:
     text = " ".join(METRICS.text.partition("\nBuckets of ")[2].split())
-    for each in TABLE:
+    for each in TABLE.values():
         scale = 1000 if each.name == "gpu_tiers_review_seconds" else 1
         bounds = ", ".join(f"{bound * scale:g}" for bound in each.buckets)
         assert each.kind != "histogram" or re.search(rf"`{each.name}`[^.:]*: {re.escape(bounds)}\.", text), each.name

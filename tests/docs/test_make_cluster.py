@@ -13,7 +13,7 @@ from installation.examples import add_tenants
 from installation.fill import way_to_page, way_to_pages
 from installation.helm import CHART, RELEASE, helm
 from installation.workload_crds import WORKLOAD_KINDS
-from localcluster import Cluster
+from localcluster import Cluster, Result
 from localcluster.waiting import wait_until
 
 from .markdown import ROOT, page
@@ -28,12 +28,17 @@ metadata: {name: two-versions, namespace: default}
 spec: {slotsPerWorker: 8, mpiReplicaSpecs: {Worker: {replicas: 2}}}
 """
 
-UNKNOWN_TIER = """
-apiVersion: v1
-kind: Pod
-metadata: {name: unknown-tier, namespace: default, labels: {gpu-tiers.dev/tier: no-such-tier}}
-spec: {containers: [{name: train, image: pytorch, resources: {limits: {nvidia.com/gpu: 1}}}]}
-"""
+UNKNOWN_TIER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "unknown-tier", "labels": {"gpu-tiers.dev/tier": "no-such-tier"}},
+    "spec": {"containers": [{"name": "train", "image": "pytorch", "resources": {"limits": {"nvidia.com/gpu": 1}}}]},
+}
+
+
+def try_unknown_tier(cluster: Cluster) -> Result:
+    """Ask by a dry run, without a process of kubectl for each of many attempts."""
+    return cluster.api.create(UNKNOWN_TIER, "default", dry_run=True, check=False)
 
 
 def test_the_kinds_of_the_examples_are_served(made_cluster: Cluster) -> None:
@@ -67,8 +72,7 @@ def test_a_webhook_that_is_killed_is_started_again(made_cluster: Cluster) -> Non
     os.kill(killed, signal.SIGKILL)
 
     def answers() -> bool:
-        asked = made_cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=UNKNOWN_TIER, check=False)
-        return "no-such-tier" in asked.stderr
+        return "no-such-tier" in try_unknown_tier(made_cluster).stderr
 
     wait_until(answers, 60, "the webhook that is started again")
     made_cluster.kubectl("get", "nodes")
@@ -80,8 +84,7 @@ def test_the_webhook_follows_the_policy_that_helm_writes(made_cluster: Cluster) 
         helm(made_cluster, "upgrade", RELEASE, str(CHART), *options)
 
     def refuses() -> bool:
-        asked = made_cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=UNKNOWN_TIER, check=False)
-        return bool(asked.code)
+        return bool(try_unknown_tier(made_cluster).code)
 
     assert refuses()
     upgrade("Audit")

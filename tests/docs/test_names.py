@@ -37,6 +37,12 @@ def test_every_file_and_function_exists(each: Page) -> None:
         assert not name or name in names_in(file), f"{path}:{name}"
 
 
+@pytest.mark.parametrize("each", [page("CONTRIBUTING.md"), page("docs/architecture.md")], ids=str)
+def test_every_module_that_is_named_without_its_folder_exists(each: Page) -> None:
+    bare = {found[1] for span in each.spans() if (found := re.fullmatch(r"(\w+\.py)(?::\w+)?", span))}
+    assert bare - {file.name for room in ("webhook", "certs", "tests") for file in (ROOT / room).rglob("*.py")} == set()
+
+
 def test_every_page_that_the_code_points_to_exists() -> None:
     sources = [
         file

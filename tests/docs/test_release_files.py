@@ -19,6 +19,7 @@ WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
+@pytest.mark.release
 def test_actionlint_finds_nothing() -> None:
     try:
         actionlint = find(release_binaries()["actionlint"])

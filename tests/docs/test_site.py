@@ -43,7 +43,11 @@ def test_every_page_is_in_the_menu_once() -> None:
 def test_each_is_built_and_what_it_links_to_as_well(site: Path) -> None:
     files = {str(file.relative_to(site)) for file in site.rglob("*") if file.is_file()}
     assert files >= {"index.html", "overview.html", "researchers.html", "decisions/index.html", "examples.html"}
-    assert files >= {"examples/training/train.py.html", "examples/job-training.yaml.html", "pictures/way-of-a-pod.svg"}
+    assert files >= {
+        "examples/training/train.py.html",
+        "examples/warnings/lost-node.yaml.html",
+        "pictures/way-of-a-pod.svg",
+    }
 
 
 def test_it_asks_nothing_of_others(site: Path) -> None:

@@ -118,7 +118,7 @@ def test_no_sentence_is_explained_that_nobody_says() -> None:
     said += [*(text for module in MODULES for text in literals(tree(module)))]
     said += [f"object: {text}" for text in TABLE.values()]
     said += [
-        TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("tell ", "choose "))
+        TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("find ", "choose "))
     ]
     said += [f"[{warning}] {text}" for warning, text in OF_SETTING_UP.items()]
     said += [f"[{name}]" for name in TABLE]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from webhook.policy.checkpoint.listen import listener_texts
+from tests.builders.leader import Leader
+from webhook.policy.checkpoint.listen import LISTENER, listener_texts
 
 from .environments import environment
 from .training import ABORTED, Line, Run, Training
@@ -30,6 +31,15 @@ def alone(program: str, framework: str = "torch") -> list[list[str]]:
     return [[str(environment(framework) / "python"), str(PROGRAMS / program)]]
 
 
+def hurried(folder: Path) -> Path:
+    """The same with a tenth of the time between reports, so that tests need not wait for the next one."""
+    text = delivered(folder) / LISTENER
+    for name, value in (("REPORT_SECONDS = ", "1.0"), ("SOONEST_SECONDS, LATEST_SECONDS = ", "0.3, 1.0")):
+        lines = [f"{name}{value}" if line.startswith(name) else line for line in text.read_text().splitlines()]
+        text.write_text("\n".join(lines))
+    return folder
+
+
 @dataclass
 class Workload:
     """A program that is started again and again, as its Job does it: one run, one output."""
@@ -39,6 +49,8 @@ class Workload:
     options: dict[str, Any] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     listens: bool = True
+    leader: Leader | None = None
+    """Whom its pods report to, each by the name of its hook folder."""
 
     @contextmanager
     def started(self, **options: Any) -> Iterator[Run]:
@@ -47,11 +59,13 @@ class Workload:
         pods = [self.folder / f"hook-{number}" for number in range(len(self.commands))]
         for pod in pods:
             pod.mkdir(exist_ok=True)
-        path = [str(delivered(self.folder.parent / "python"))] if self.listens else []
+        code = self.folder.parent / "python"
+        path = [str(delivered(code) if self.leader is None else hurried(code))] if self.listens else []
         own = {"PYTHONPATH": ":".join([*path, str(PROGRAMS)]), "GPU_TIERS_RUN": f"uid-{self.folder.name}"}
         own |= {"OMP_NUM_THREADS": "1", "GPU_TIERS_TERMINATION_LOG": str(self.folder / "termination-log")} | self.env
         commands = [[*each, json.dumps(self.options | options)] for each in self.commands]
-        each_own = [{"GPU_TIERS_FOLDER": str(pod)} for pod in pods]
+        reports = self.leader.pod if self.leader else lambda _: {}
+        each_own = [{"GPU_TIERS_FOLDER": str(pod)} | reports(pod.name) for pod in pods]
         with Training(commands, self.folder).begun(own, each_own, pods[0]) as run:
             yield run
 

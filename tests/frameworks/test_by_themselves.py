@@ -16,9 +16,7 @@ run.main()
 """
 HUGGING_FACE = """\
 import functools, transformers, train_huggingface as run
-class NeverStopped(transformers.TrainerCallback):
-    stopped = False
-run.SaveWhenAsked = NeverStopped
+run.SaveWhenAsked = transformers.TrainerCallback
 run.TrainingArguments = functools.partial(run.TrainingArguments, enable_jit_checkpoint=True)
 run.main()
 """

@@ -39,7 +39,7 @@ MOST_ASKED = 6
 """Objects of a namespace that are asked about: an answer takes a few milliseconds."""
 NOWHERE = "It is not in the queue"
 ROOM_NOW = "There is room now"
-REFUSED_NOW = re.compile(r"(?:Now it would be told|One would be refused now): (.*)")
+REFUSED_NOW = re.compile(r"(?:The next try would be refused with|a new one would be refused now): (.*)")
 USES = re.compile(r"uses ([\d.]+) of ([\d.]+) of (the total|gpu-[a-z]+(?: on [a-z0-9]+)?|[a-z0-9]+);")
 PLACE = re.compile(r"position (\d+) of (\d+)")
 

@@ -6,7 +6,7 @@ Each is a documented limit, or an error of the oracle, which says what it does n
 from tests.honest.report import Failure
 
 NOT_ASSERTED: dict[str, str] = {
-    # Documented limits (docs/quota.md)
+    # Documented limits (docs/quota.md, docs/ledger.md)
     "half a gang was admitted after a change of onExceed": "a queued gang is not booked; once its quota refuses, pods "
     "that are created again come without a gate and are booked one by one",
     "something is reserved for nobody | Demote": "a scale demoted the gang: its running pods keep their tier, and its "

@@ -170,7 +170,7 @@ class Process:
         await asyncio.gather(*self._tasks, *self._taking, return_exceptions=True)
         await self.ledger.close()
 
-    # --- the leader's world: webhook.ledger.leader.world.World
+    # --- the leader's world: webhook.ledger.leader.terms.World
 
     @asynccontextmanager
     async def workloads(self, observer: WorkloadView) -> AsyncIterator["_Workloads"]:
@@ -204,7 +204,7 @@ class Process:
     def status(self, version: Version, count: Count) -> Status:
         return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
 
-    def lets_go(self, namespace: str) -> bool:
+    def is_without_queue(self, namespace: str) -> bool:
         version = self.versions.newest(self.namespaces.get(namespace, ""))
         return version is None or version.active.on_exceed not in ("Hold", "Deny")
 
@@ -243,7 +243,7 @@ async def _answered(answer: asyncio.Task[bool]) -> bool:
 
 
 class _Workloads:
-    """webhook.ledger.leader.world.Workloads."""
+    """webhook.ledger.leader.terms.Workloads."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -268,7 +268,7 @@ async def _declared(raw: msgspec.Raw) -> Declared | None:
 
 
 class _Pods:
-    """webhook.ledger.leader.world.Pods."""
+    """webhook.ledger.leader.terms.Pods."""
 
     def __init__(self, informer: PodInformer[Holding]) -> None:
         self.find = informer.find

@@ -13,10 +13,10 @@ from webhook.cluster import pod_informer
 from webhook.kube.reflector import Source
 from webhook.ledger import account, draft
 from webhook.ledger.account import Entry
-from webhook.ledger.books import SlotSums
 from webhook.ledger.leader import rebuilding, rewrite, terms
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.slot_sums import SlotSums
 
 STORIES = Stories()
 

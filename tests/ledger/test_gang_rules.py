@@ -12,15 +12,15 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
 from tests.ledger.stories import Stories, Story, fails_without, passes, replaced
 from tests.ledger.truth import Create, State
-from webhook.ledger import books
+from webhook.ledger import slot_sums
 from webhook.ledger.account import Entry
-from webhook.ledger.books import SlotSums
 from webhook.ledger.leader import rewrite
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Booked, Booking, GangBooking
+from webhook.ledger.slot_sums import SlotSums
 from webhook.policy.quota.charges import Charge
 
 STORIES = Stories()
@@ -49,7 +49,7 @@ async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) ->
     assert await cluster.ask("X", replica) == NO
 
 
-@STORIES.of("gangname", replaced(books, "_gang_slot", lambda gang: gang.uid))
+@STORIES.of("gangname", replaced(slot_sums, "_gang_slot", lambda gang: gang.uid))
 async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Cluster) -> None:
     """The answer to the first was lost on its way: its caller asks again, as it would of any API."""
     leader, replica = await opened(cluster, 2)
@@ -100,7 +100,7 @@ async def the_pods_of_a_gang_draw_on_its_charge(cluster: Cluster) -> None:
     assert await cluster.ask("w2", replica, gang="W") == NO
 
 
-@STORIES.of("excess", replaced(books._Slot, "value", property(lambda slot: slot.own)))
+@STORIES.of("excess", replaced(slot_sums._Slot, "value", property(lambda slot: slot.own)))
 async def what_exceeds_the_gang_is_charged_to_the_pod(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 3)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES

@@ -15,7 +15,7 @@ from webhook.kube.errors import ApiError
 from webhook.ledger import draft
 from webhook.ledger.account import Account
 from webhook.ledger.draft import Draft
-from webhook.ledger.leader import ended_pods, opening, queue, queue_booking, workload_view
+from webhook.ledger.leader import ended_pods, opening, queue, workload_view
 from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPod
@@ -45,7 +45,7 @@ async def next_leader(cluster: Cluster, *paused: str) -> Process:
     return successor
 
 
-@STORIES.of("promise", replaced(Process, "lets_go", lambda *_: True))
+@STORIES.of("promise", replaced(Process, "is_without_queue", lambda *_: True))
 async def a_gate_is_opened_only_of_what_is_booked(cluster: Cluster) -> None:
     await holding(cluster, 2)
     for name in "ABC":
@@ -101,7 +101,7 @@ async def a_pod_that_has_changed_is_looked_at_again(cluster: Cluster) -> None:
     assert leader.line["alpha"] == ["A"]
 
 
-@STORIES.of("strict", replaced(queue_booking._Queue, "_reserve", lambda *_: None))
+@STORIES.of("strict", replaced(queue._Queue, "_reserve", lambda *_: None))
 async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A")
@@ -115,7 +115,7 @@ async def nobody_passes_the_first_of_a_strict_line(cluster: Cluster) -> None:
     assert cluster.open() == ["B"]
 
 
-@STORIES.of("reserve", replaced(queue_booking._Queue, "_until", lambda *_: 0))
+@STORIES.of("reserve", replaced(queue._Queue, "_until", lambda *_: 0))
 async def it_keeps_what_is_free_for_so_long_and_no_longer(cluster: Cluster) -> None:
     await holding(cluster, 2, reserveSeconds=60)
     await cluster.gated("A")
@@ -170,7 +170,7 @@ async def gpus_reserved_for_another_are_not_taken_by_a_pod_that_lost_its_own_to_
     assert cluster.open() == ["C", "B2"]
 
 
-@STORIES.of("in vain", replaced(queue_booking, "whole_shortfall", lambda *_: None))
+@STORIES.of("in vain", replaced(queue, "shortfall", lambda *_: None))
 async def a_workload_that_can_never_fit_is_not_the_head_whose_time_ends(cluster: Cluster) -> None:
     """The head would otherwise reserve nothing any more as soon as its time had ended."""
     await holding(cluster, 2, reserveSeconds=60)
@@ -209,7 +209,7 @@ async def gates_that_cannot_be_opened_hold_up_nobody_elses(cluster: Cluster) -> 
     assert cluster.open() == [*"ABCDEFGH"]
 
 
-@STORIES.of("never", replaced(queue_booking, "whole_shortfall", lambda *_: None))
+@STORIES.of("never", replaced(queue, "shortfall", lambda *_: None))
 async def one_that_can_never_fit_any_more_blocks_nobody(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A")
@@ -388,7 +388,7 @@ async def a_gang_is_booked_whole_before_any_of_its_pods_goes(cluster: Cluster) -
     assert cluster.charge() == 2
 
 
-@STORIES.of("grows from one", replaced(queue_booking, "book_with_its_pods", lambda copy, _, gang: copy.book(gang)))
+@STORIES.of("grows from one", replaced(queue, "book_with_its_pods", lambda copy, _, gang: copy.book(gang)))
 async def a_job_of_one_pod_that_grows_needs_no_room_for_that_pod_again(cluster: Cluster) -> None:
     """The pod has counted alone so far. The Job would otherwise wait for five of four GPUs, and block the queue."""
     await holding(cluster, 4)

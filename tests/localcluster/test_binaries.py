@@ -8,7 +8,7 @@ import pytest
 from localcluster.binaries import MODULES, Binary, binaries, cache_folder, from_assets, link_flags
 from localcluster.go_toolchain import go_version
 from localcluster.operators.rows import OPERATORS
-from localcluster.versions import ACTIONLINT, CONTAINERD, ETCD, HELM_4, KUBERNETES, KWOK, kubernetes
+from localcluster.versions import ACTIONLINT, CONTAINERD, DRA_DRIVER, ETCD, HELM_4, KUBERNETES, KWOK, kubernetes
 
 PINS = [
     *((f"kubernetes-{minor}", f"k8s.io/kubernetes {row.version}") for minor, row in KUBERNETES.items()),
@@ -16,6 +16,7 @@ PINS = [
     ("kwok", f"sigs.k8s.io/kwok {KWOK}"),
     ("containerd", f"github.com/containerd/containerd/v2 {CONTAINERD}"),
     ("helm-4", f"helm.sh/helm/v4 {HELM_4}"),
+    ("dra-example-driver", f"sigs.k8s.io/dra-example-driver {DRA_DRIVER}"),
     ("actionlint", f"github.com/rhysd/actionlint {ACTIONLINT}"),
     *((row.binary.module, f"{row.module} {row.binary.version}") for row in OPERATORS),
 ]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from demonstration.preemption import GPUS
-from demonstration.programs import CRITICAL
 from demonstration.workloads import Tree, create, gpu_pod
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
@@ -25,6 +24,8 @@ pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 FAILING = {CHECKPOINT: "exec", f"{CHECKPOINT}-command": "false", f"{CHECKPOINT}-timeout": "1"}
 DEAF = "trap '' TERM; while true; do sleep 0.2; done"
 """It hears no SIGTERM, and so holds its GPUs for its whole grace."""
+LASTING = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(3600)"
+"""It runs until it is deleted."""
 
 LOST = "it did NOT save: its hook failed, or was cut off"
 
@@ -68,7 +69,7 @@ def test_the_victim_comes_back_and_its_questions_are_answered(node: NodeCluster,
     create(node, namespace, batch("score", GPUS, FAILING))
     wait_until(lambda: [each["status"]["phase"] for each in pods(node, namespace)] == ["Running"], SECONDS, "its pod")
     (victim,) = (each["metadata"]["name"] for each in pods(node, namespace))
-    create(node, namespace, gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-serving"))
+    create(node, namespace, gpu_pod("critical", "python3", "-c", LASTING, gpus=GPUS, tier="gpu-serving"))
     wait_until(lambda: any(ending(each) for each in pods(node, namespace)), SECONDS, "the preemption")
     wait_until(lambda: len(pods(node, namespace)) == 2, SECONDS, "the replacement, beside the pod that ends")
     assert sorted(map(ending, pods(node, namespace))) == [False, True]
@@ -93,7 +94,7 @@ def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
     assert f"It is gone: {lost}" in answer(node, namespace, "why-pending", victim)
     waits = answer(node, namespace, "why-pending", "deploy/score")
     assert f"Its last eviction: {lost}" in waits
-    assert f"gpu-serving {namespace} {GPUS} {namespace}/critical higher priority" in waits
+    assert f"gpu-serving {namespace} {GPUS} {namespace}/critical no: higher priority" in waits
 
 
 def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:

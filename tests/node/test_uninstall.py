@@ -50,7 +50,9 @@ def gated(node: NodeCluster, namespace: str, name: str) -> bool:
 def job_of_the_uninstall(node: NodeCluster) -> list[Tree]:
     """Return the uninstall's Job and its rights, as a person applies all that a chart renders. It gives up soon."""
     hooks = yaml.safe_load_all(helm(node, "get", "hooks", RELEASE, NAMESPACE))
-    *rights, job = [each for each in hooks if each["metadata"]["name"] == OPENER]
+    found = [each for each in hooks if each["metadata"]["name"] == OPENER]
+    rights = [each for each in found if each["kind"].startswith(("ClusterRole", "Role", "ServiceAccount"))]
+    (job,) = (each for each in found if each["kind"] == "Job")
     job["spec"]["backoffLimit"] = 0
     job["spec"]["template"]["spec"]["containers"][0]["args"][-1] = "--wait-seconds=3"
     return [*rights, job]

@@ -89,6 +89,7 @@ class Together:
         wait_until(lambda: not self.node.api.has(f"pod/{name}", self.namespace), SECONDS, f"the end of {name}")
         seconds, uid = time.monotonic() - since, stored["metadata"]["uid"]
         events = partial(reasons, self.node, self.namespace, uid)
+        wait_until(lambda: self._watched.has_gone(uid), SECONDS, f"the last state of {name}")
         return Seen(stored, folder, self._watched.exit_codes(uid), seconds, events)
 
 

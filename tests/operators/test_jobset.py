@@ -23,7 +23,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(5)
     refused = team.apply(a_jobset("second", nodes=5))
     assert "exceeded quota: JobSet second asks for 5 GPUs (5 x 1); tenant" in refused
-    assert "has 4 of gpu-training free, 4 of these pods would fit." in refused
+    assert "has 4 of gpu-training left, 4 of these pods would fit." in refused
     assert len(team.pods()) == 5
 
 
@@ -59,7 +59,7 @@ def test_a_later_stage_gets_the_gpus_of_an_earlier_one(team: Team) -> None:
         team.succeeds(pod)
     team.eventually(lambda: team.phases() == {"Succeeded": 8, "Running": 8}, "the second stage")
     team.shows("gpu-training 8/8, total 8/16")
-    assert "has 0 of gpu-training free" in team.apply(a_jobset("other", nodes=2))
+    assert "has 0 of gpu-training left" in team.apply(a_jobset("other", nodes=2))
 
 
 def test_a_suspended_jobset_holds_nothing(team: Team) -> None:
@@ -77,7 +77,7 @@ def test_a_jobset_that_restarts_keeps_its_place(team: Team) -> None:
     team.apply(a_jobset("train", nodes=8))
     before = team.runs(9)
     team.fails(before[0])
-    assert "has 0 of gpu-training free" in team.apply(a_jobset("other", nodes=2))
+    assert "has 0 of gpu-training left" in team.apply(a_jobset("other", nodes=2))
     team.eventually(lambda: not uids(before) & uids(team.pods()), "new pods in place of all")
     team.runs(9)
     team.shows("gpu-training 8/8, total 8/16")

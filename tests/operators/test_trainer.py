@@ -27,7 +27,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_trainjob("second", nodes=2, gpus=3))
     assert "exceeded quota: TrainJob second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training free, 1 of these pods would fit." in refused
+    assert "has 4 of gpu-training left, 1 of these pods would fit." in refused
     assert len(team.pods()) == 4
     assert [each["metadata"]["name"] for each in team.get("jobsets")["items"]] == ["first"]
 
@@ -54,7 +54,7 @@ def test_a_pod_that_fails_is_made_again_in_its_place(team: Team) -> None:
     team.apply(a_trainjob("bert", nodes=8))
     before = team.runs(8)
     team.fails(before[0])
-    assert "has 0 of gpu-training free" in team.apply(a_trainjob("other", nodes=2))
+    assert "has 0 of gpu-training left" in team.apply(a_trainjob("other", nodes=2))
     running = {"Running": 8, "Failed": 1}
     team.eventually(lambda: team.phases() == running, "another pod in place of the failed one")
     team.shows("gpu-training 8/8, total 8/16")

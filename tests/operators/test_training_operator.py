@@ -32,7 +32,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_pytorchjob("second", workers=1, gpus=3))
     assert "exceeded quota: PyTorchJob second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training free. " in refused
+    assert "has 4 of gpu-training left. " in refused
     assert len(team.pods()) == 4
 
 
@@ -71,7 +71,7 @@ def test_pods_that_are_made_again_keep_their_place(team: Team) -> None:
     before = team.runs(8)
     for pod in before[:4]:
         team.delete(f"pod/{pod['metadata']['name']}")
-    assert "has 0 of gpu-training free" in team.apply(a_pytorchjob("other", workers=1))
+    assert "has 0 of gpu-training left" in team.apply(a_pytorchjob("other", workers=1))
     team.runs(8)
     team.shows("gpu-training 8/8, total 8/16")
 

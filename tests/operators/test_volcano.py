@@ -27,7 +27,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_volcano_job("second", workers=1, gpus=3))
     assert "exceeded quota: Job second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training free. " in refused
+    assert "has 4 of gpu-training left. " in refused
     assert len(team.pods()) == 4
 
 
@@ -59,7 +59,7 @@ def test_a_job_that_restarts_keeps_its_place(team: Team) -> None:
     begins(team, "bert")
     before = team.runs(8)
     team.fails(before[0])
-    assert "has 0 of gpu-training free" in team.apply(a_volcano_job("other"))
+    assert "has 0 of gpu-training left" in team.apply(a_volcano_job("other"))
     team.eventually(lambda: not uids(before) & uids(team.pods()), "the end of all its pods")
     begins(team, "bert")
     team.runs(8)

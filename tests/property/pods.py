@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import Tree, a_pod, a_pytorchjob, a_replicaset
 from tests.builders.world import FakeApi
 from webhook.admission.patch import VOLUME
+from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.values.tier_policy import HookKind
 
 PRIORITY = FakeApi()
@@ -18,6 +19,7 @@ OWNERS = (a_pytorchjob(workers=3), a_replicaset(a_pod().asking().labelled({"app"
 _OPERATORS_LABELS = ({"training.kubeflow.org/job-name": "work"}, {"app": "chat", "pod-template-hash": "5d9"})
 _key = st.sampled_from(["app", "a/b", "a~b", "~1", "~", "example.com/team~a/x", "gpu-tiers.dev/tier~"])
 _text = st.text(max_size=8)
+_told = st.sampled_from(["true", "false", "24h", ""]) | _text
 _absent: st.SearchStrategy[Any] = st.sampled_from([None, "ABSENT"])
 
 
@@ -46,6 +48,8 @@ _annotations = _maps(
         {},
         optional={
             "scheduling.volcano.sh/queue-name": _text,
+            KARPENTER: _told,
+            CLUSTER_AUTOSCALER: _told,
             "gpu-tiers.dev/checkpoint": st.sampled_from([*get_args(HookKind), *get_args(HookKind), "telepathy"]),
             "gpu-tiers.dev/checkpoint-timeout": st.sampled_from(["20", "300"]),
             "gpu-tiers.dev/checkpoint-port": st.sampled_from(["8080", "admin", "0"]),

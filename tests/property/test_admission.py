@@ -16,10 +16,12 @@ from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.patch import escaped
 from webhook.admission.review import BadReview, Request, decode
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
+from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.metadata_keys import MARKS, WRITTEN
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import BUILT_IN
 
+KEYS = KARPENTER, CLUSTER_AUTOSCALER
 hostile = settings(suppress_health_check=list(HealthCheck))
 
 FLAVORED = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}])
@@ -55,10 +57,14 @@ SCHEDULED = a_policy(
         "gpu-interactive": {"schedulerName": "bin-packer"},
     },
 )
+SCALED_DOWN = a_policy(
+    autoscaler={"gpu-training": "Protect", "gpu-serving": "24h", "gpu-batch": "Allow", "gpu-interactive": "90m"}
+)
 POLICIES = [
     FLAVORED,
     PLACED,
     SCHEDULED,
+    SCALED_DOWN,
     a_policy(adoption=True, checkpoint=HOOKS),
     a_policy(unmanagedClasses="Replace", mode="Warn"),
     WRITING,
@@ -185,6 +191,19 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
     assert all(operation["op"] == "add" for operation in answer.patch)
     assert (await world.mutate(patched)).patch == [], "a second pass changes nothing"
     lost(pod, patched)
+
+
+@hostile
+@given(pod=pods(), theirs=st.dictionaries(st.sampled_from(KEYS), st.text(max_size=8)))
+async def test_what_an_author_tells_autoscalers_stays_and_what_is_left_alone_tells_nothing(
+    pod: Tree, theirs: dict[str, str]
+) -> None:
+    notes = {key: text for key, text in (pod["metadata"].get("annotations") or {}).items() if key not in KEYS}
+    pod["metadata"]["annotations"] = notes | theirs
+    patched = (await FakeApi(*OWNERS, policy=SCALED_DOWN).mutate(pod)).patched
+    told = {key: text for key, text in patched["metadata"]["annotations"].items() if key in KEYS}
+    assert theirs.items() <= told.items()
+    assert told == theirs or patched["spec"]["priorityClassName"] in TIERS
 
 
 def lost(before: Tree, after: Tree) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from webhook.ledger.account import Entry
-from webhook.ledger.books import SlotSums
+from webhook.ledger.slot_sums import SlotSums
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
 

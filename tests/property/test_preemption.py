@@ -1,6 +1,6 @@
 """Evictions for devices of DRA, against an oracle that tries every set of victims and every placement.
 
-The oracle knows pods, devices and CPUs as plain numbers, and nothing of how the decision is found.
+The oracle knows pods, devices, CPUs and volumes as plain numbers, and nothing of how the decision is found.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 
 from tests.builders.claims import DEVICE_CLASS, a_device, a_slice
 from tests.builders.dra_cluster import TIERS, DraCluster
+from tests.builders.storage import ZONE, mount, of_zone
 from webhook.objects.refusal import Phrase
 from webhook.policy.preemption.preemptor import EvictionPlan
 
 MODELS = ("A100", "H100")
 RANKS = ("gpu-interactive", "gpu-batch", "gpu-serving", "gpu-training")
 CPUS = 6
+ZONES, MADE = ("east", "west"), "made where it starts"
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """A pod on a node: its tier, its CPUs, the numbers of its devices there."""
+    """A pod on a node: its tier, its CPUs, the numbers of its devices there, and how many volumes it uses."""
 
     name: str
     node: int
@@ -29,19 +31,26 @@ class Runs(msgspec.Struct, frozen=True):
     cpu: int
     devices: tuple[int, ...]
     ends: bool = False
+    volumes: int = 0
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """A pod of the preemptor: how many devices of each model it wants, None for any."""
+    """A pod of the preemptor: how many devices of each model it wants, None for any.
+
+    Its volume is in a zone, or is made where the pod starts; None without one.
+    """
 
     cpu: int
     wants: tuple[tuple[str | None, int], ...]
+    volume: str | None = None
 
 
 class Case(msgspec.Struct, frozen=True):
-    """Models of the devices by node, the pods, and the gang that waits."""
+    """Models of the devices by node, its zone and how many volumes it attaches, the pods, and the gang that waits."""
 
     nodes: tuple[tuple[str, ...], ...]
+    zones: tuple[str, ...]
+    limits: tuple[int | None, ...]
     running: tuple[Runs, ...]
     tier: str
     waiting: tuple[Waits, ...]
@@ -59,27 +68,43 @@ def cases(draw: st.DrawFn) -> Case:
             asks, count = draw(st.integers(0, min(2, cpu))), draw(st.integers(min(1, len(left)), len(left)))
             cpu, taken, left = cpu - asks, tuple(left[:count]), left[count:]
             tier, ends = draw(st.sampled_from(RANKS)), draw(st.integers(0, 9)) == 9
-            running.append(Runs(f"pod-{node}-{len(running)}", node, tier, asks, taken, ends))
+            volumes = draw(st.sampled_from((0, 0, 1, 2)))
+            running.append(Runs(f"pod-{node}-{len(running)}", node, tier, asks, taken, ends, volumes))
     want = st.tuples(st.sampled_from((None, None, *MODELS)), st.sampled_from((1, 1, 1, 2, 3)))
     wants = st.lists(want, min_size=1, max_size=2, unique_by=lambda each: each[0]).map(tuple)
-    waiting = tuple(draw(st.lists(st.builds(Waits, st.integers(0, 3), wants), min_size=1, max_size=2)))
-    return Case(nodes, tuple(running), draw(st.sampled_from(RANKS[2:])), waiting)
+    volume = st.sampled_from((None, None, MADE, *ZONES))
+    waiting = tuple(draw(st.lists(st.builds(Waits, st.integers(0, 3), wants, volume), min_size=1, max_size=2)))
+    zones = tuple(draw(st.sampled_from(ZONES)) for _ in nodes)
+    limits = tuple(draw(st.sampled_from((None, None, 1, 2, 4))) for _ in nodes)
+    return Case(nodes, zones, limits, tuple(running), draw(st.sampled_from(RANKS[2:])), waiting)
 
 
 def built(case: Case) -> DraCluster:
     cluster = DraCluster()
+    cluster.storage.storage_class()
     for number, models in enumerate(case.nodes):
         cluster.node(f"n{number}", gpus=0, cpu=str(CPUS))
         devices = [a_device(f"gpu-{each}", model=model) for each, model in enumerate(models)]
         cluster.slices.append(a_slice(*devices, node=f"n{number}").json())
+        cluster.nodes[f"n{number}"]["metadata"]["labels"][ZONE] = case.zones[number]
+        cluster.storage.attaches(f"n{number}", case.limits[number])
     for pod in case.running:
         made = cluster.running(pod.name, f"n{pod.node}", pod.tier, gpus=len(pod.devices))
         made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = str(pod.cpu)
+        for volume in range(pod.volumes):
+            cluster.storage.bound(f"{pod.name}-{volume}")
+            mount(made, f"{pod.name}-{volume}")
         if pod.ends:
             cluster.ending(pod.name)
     for number, pod in enumerate(case.waiting):
         made = cluster.waiting(f"high-{number}", case.tier)
         made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = str(pod.cpu)
+        if pod.volume is not None:
+            mount(made, f"high-{number}")
+            if pod.volume == MADE:
+                cluster.storage.claim(f"high-{number}")
+            else:
+                cluster.storage.bound(f"high-{number}", nodeAffinity=of_zone(pod.volume))
         cluster.claims[f"team-alpha/high-{number}-gpu"]["spec"]["devices"]["requests"] = [
             {"name": f"r{each}", "exactly": exactly(model, count)} for each, (model, count) in enumerate(pod.wants)
         ]
@@ -107,6 +132,13 @@ def _has_room(case: Case, node: int, left: list[Runs], places: tuple[int, ...]) 
     mine = [each for each, place in zip(case.waiting, places, strict=True) if place == node]
     if sum(pod.cpu for pod in there) + sum(each.cpu for each in mine) > CPUS:
         return bool(not mine)
+    if not all(each.volume in (None, MADE, case.zones[node]) for each in mine):
+        return False
+    # Volumes of pods that end are detached later.
+    attached, limit = sum(pod.volumes for pod in case.running if pod.node == node), case.limits[node]
+    more = sum(each.volume is not None for each in mine)
+    if more and limit is not None and attached + more > limit:
+        return False
     taken = {device for pod in there for device in pod.devices}
     free = [model for number, model in enumerate(case.nodes[node]) if number not in taken]
     slots = [model for each in mine for model, count in each.wants for _ in range(count)]

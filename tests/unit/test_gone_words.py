@@ -1,7 +1,7 @@
 """Words of our own that have a name in Kubernetes, Kueue or accounting are gone, and do not come back.
 
 The model is the list in CONTRIBUTING.md. A name is read word by word: `held_pods` has `held`. Prose is what a person
-reads: docstrings, comments, texts in code, sentences, charts and pages.
+reads: docstrings, comments, texts in code, sentences, charts, pages, decisions and CONTRIBUTING.md.
 """
 
 import ast
@@ -10,6 +10,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,18 @@ IN_PROSE = {
 }
 
 
+WORDS_OF_THE_LIST = re.compile(r"^\| write \|.*\n(?:\|.*\n)*", re.MULTILINE)
+"""The table in CONTRIBUTING.md, which has to say which words are gone."""
+
+
 def sources() -> Iterator[Path]:
     for room in CODE:
         yield from sorted((ROOT / room).rglob("*.py"))
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text()) for file in sources()}
 
 
 def names(tree: ast.Module) -> Iterator[str]:
@@ -64,22 +74,30 @@ def words(name: str) -> list[str]:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")
 
 
-def prose() -> Iterator[tuple[Path, str]]:
+@cache
+def prose() -> list[tuple[Path, str]]:
+    return [*_prose()]
+
+
+def _prose() -> Iterator[tuple[Path, str]]:
     for file in sources():
         for token in tokenize.generate_tokens(io.StringIO(file.read_text()).readline):
             if token.type in (tokenize.STRING, tokenize.COMMENT) and " " in token.string:
                 yield file, token.string
-    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "webhook").rglob("*.yaml"), ROOT / "README.md"]
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "webhook").rglob("*.yaml"), ROOT / "README.md"]
     charts = [each for each in (ROOT / "charts/gpu-tiers").rglob("*") if each.is_file()]
     for file in (*pages, *charts):
         yield file, file.read_text()
+    guide = ROOT / "CONTRIBUTING.md"
+    yield guide, WORDS_OF_THE_LIST.sub("", guide.read_text())
 
 
+@cache
 def found_names() -> Counter[str]:
     return Counter(
         word
-        for file in sources()
-        for name in {*names(ast.parse(file.read_text())), file.stem}
+        for file, tree in trees().items()
+        for name in {*names(tree), file.stem}
         for word in words(name)
         if word in IN_NAMES
     )
@@ -88,8 +106,9 @@ def found_names() -> Counter[str]:
 def found_prose() -> Counter[str]:
     found: Counter[str] = Counter()
     for _, text in prose():
+        line = " ".join(text.split())
         for phrase in IN_PROSE:
-            found[phrase] += len(re.findall(rf"\b({phrase})\b", " ".join(text.split())))
+            found[phrase] += len(re.findall(rf"\b({phrase})\b", line))
     return +found
 
 
@@ -113,8 +132,8 @@ NO_SUBJECT = {
 
 
 def without_subject() -> Iterator[str]:
-    for file in sources():
-        for node in ast.walk(ast.parse(file.read_text())):
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
                 first = (ast.get_docstring(node) or "The").split()[0].strip(",.:")
                 if first in NO_SUBJECT:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpe
 from webhook.objects.refusal import OBJECT, Aside, Missing, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import Tree
 from webhook.policy.assignment.kueue import without_default_classes
-from webhook.policy.values.facts import Facts, Group, Namespace
+from webhook.policy.values.facts import Facts, Group, Namespace, selecting
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
@@ -80,7 +81,7 @@ async def facts_of(
         owners = (made, *above) if made else above
         if home.selector:
             # the same as at the pods' review, because the API server has completed them by then
-            added = home.selector.added_to
+            added = partial(selecting, selector=home.selector)
             owners = tuple(
                 replace(each, members=tuple(replace(one, template=added(one.template)) for one in each.members))
                 for each in owners
@@ -149,7 +150,7 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
     """Return the namespace and the devices that charge a pod that exists. Raises Refused where they can't be read."""
-    with needed_to("tell what this pod is charged"):
+    with needed_to("find what this pod is charged"):
         return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
 
 

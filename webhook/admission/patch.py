@@ -11,28 +11,28 @@ from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import QUOTA_GATE, Container, Metadata, Pod, PodSpec
+from webhook.objects.pods import QUOTA_GATE, Affinity, Container, Metadata, NodeRequirement, Pod, PodSpec
 from webhook.objects.view import listed
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
-from webhook.policy.decide_group import GroupDecision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
-from webhook.policy.preemption.tolerations import Tolerations, undue
+from webhook.policy.preemption.tolerations import ReservedNodesAccess, undue
 from webhook.policy.quota.demand import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
 _NOTHING = SchedulingPlan()
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
     """Return the tier's three priority fields together (Priority admission refuses any mix), marks, hook and placement.
 
-    A scheduler and its queue are included.
+    A scheduler with its queue, and what autoscalers are told, are included.
     """
     live = decision.live
     if live is not None:
@@ -61,13 +61,13 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
     claims = claimed(devices, asked.policy) if devices else ""
     of_leader = {CLAIMED: claims, GANG: uid}
     marks = {key: text for key, text in of_leader.items() if text or key in metadata.annotations} | marks
-    yield from _marks(metadata, decision, marks, asked.facts.selects)
+    yield from _marks(metadata, decision, {**marks, **decision.autoscaler.annotations}, asked.facts.selects)
     if hook is not None:
         yield from _hook(pod, hook)
-    if decision.tolerations is not None:
-        yield from _reserved_nodes(pod, decision.tolerations)
+    if (access := decision.reserved_nodes) is not None:
+        yield from _reserved_nodes(pod, access)
     if decision.placement is not None:
-        yield from _placement(pod, decision.placement, decision.tolerations)
+        yield from _placement(pod, decision.placement, access)
     if decision.scheduling is not None and decision.scheduling.scheduler:
         yield add("/spec/schedulerName", decision.scheduling.scheduler)
 
@@ -78,9 +78,9 @@ def gate(pod: Pod) -> Iterator[Operation]:
         yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": QUOTA_GATE}])
 
 
-def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
+def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
     """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if a gate has filled it in."""
-    live = decided.decision.live
+    live = decision.live
     if live is None:
         return
     if group.spec.priority_class_name != live.name:
@@ -89,9 +89,9 @@ def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
         yield add("/spec/priority", live.value)
     if group.spec.preemption_policy not in (None, live.preemption_policy):
         yield add("/spec/preemptionPolicy", live.preemption_policy)
-    if decided.disruption_mode is not None:
-        yield add("/spec/disruptionMode", decided.disruption_mode)
-    yield from _marks(group.metadata, decided.decision, {})
+    if decision.disruption_mode is not None:
+        yield add("/spec/disruptionMode", decision.disruption_mode)
+    yield from _marks(group.metadata, decision, {})
 
 
 def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Iterator[Operation]:
@@ -171,18 +171,42 @@ def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]
     return [each for each in wanted if each["mountPath"].rstrip("/") not in mounted]
 
 
-def _reserved_nodes(pod: Pod, wanted: Tolerations) -> Iterator[Operation]:
+def _reserved_nodes(pod: Pod, access: ReservedNodesAccess) -> Iterator[Operation]:
     """Write the tolerations of the taint of reserved nodes: those of its tier, whatever its author wrote."""
-    there = listed(pod.spec.tolerations)
+    there, wanted = listed(pod.spec.tolerations), access.tolerations
     for place in undue(pod, wanted):
         yield {"op": "remove", "path": f"/spec/tolerations/{place}"}
     yield from _items("/spec/tolerations", there, [each for each in wanted if each not in there])
+    if access.needs_affinity(pod):
+        yield from _avoid(pod, access.expression)
 
 
-def _placement(pod: Pod, plan: PlacementPlan, borne: Tolerations | None) -> Iterator[Operation]:
-    """Add the plan to the spec. The plan has no field that the pod sets itself; `borne` was added before."""
-    spec = pod.spec
-    if plan.pod_affinity is not None and spec.affinity is PodSpec().affinity:
+def _avoid(pod: Pod, expression: Mapping[str, Any]) -> Iterator[Operation]:
+    """Add an expression to each term of the required node affinity: a node has to match one of them.
+
+    An empty term matches no node, and stays so.
+    """
+    affinity, terms = pod.spec.affinity, pod.spec.node_terms
+    if not terms:
+        required = {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+        if affinity is PodSpec().affinity:
+            yield add("/spec/affinity", {"nodeAffinity": required})
+        elif affinity.node_affinity is Affinity().node_affinity:
+            yield add("/spec/affinity/nodeAffinity", required)
+        else:
+            yield add(f"/spec/affinity/nodeAffinity/{_REQUIRED}", required[_REQUIRED])
+    ours = NodeRequirement(expression["key"], expression["operator"], tuple(expression["values"]))
+    for place, term in enumerate(terms):
+        where = f"/spec/affinity/nodeAffinity/{_REQUIRED}/nodeSelectorTerms/{place}/matchExpressions"
+        if ours not in term.match_expressions and (term.match_expressions or term.match_fields):
+            yield from _items(where, term.match_expressions, [expression])
+
+
+def _placement(pod: Pod, plan: PlacementPlan, access: ReservedNodesAccess | None) -> Iterator[Operation]:
+    """Add the plan to the spec. The plan has no field that the pod sets itself; what `access` needs is there by now."""
+    spec, borne = pod.spec, access is not None and bool(access.tolerations)
+    has_affinity = spec.affinity is not PodSpec().affinity or (access is not None and access.needs_affinity(pod))
+    if plan.pod_affinity is not None and not has_affinity:
         yield add("/spec/affinity", {"podAffinity": plan.pod_affinity})
     elif plan.pod_affinity is not None:
         yield add("/spec/affinity/podAffinity", plan.pod_affinity)

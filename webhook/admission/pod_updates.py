@@ -84,7 +84,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         ours = self.policy.tiers.of_class(new.spec.priority_class_name) is not None
         if not ours or not rank_changes(old.metadata, new.metadata):
             return None
-        with needed_to("tell how this pod ranks"):
+        with needed_to("find the rank of this pod"):
             groups = await schedulers_groups(new.metadata, namespace, self.cluster)
             home = await self.cluster.known.namespace(namespace)
         return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
@@ -93,19 +93,24 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 class ResourceClaimReviewer(Reviewer, frozen=True):
     """Judges a ResourceClaim."""
 
-    async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """Judge a claim at its CREATE, or when it gets another owner. Raises Refused if its pods can't be read."""
+    async def validate(self, request: Request, mode: Mode) -> Verdict:
+        """Judge a claim at its CREATE, or when it gets another owner. Raises Refused if its pods can't be read.
+
+        In Audit no pod says what it was admitted with, so each counts as its claim is.
+        """
         asked = gpus_of(tuple(devices_of(read(request.object, Claim).spec, "")), self.policy)
         claim = read(request.object, Named).metadata
         # Kubernetes generates the name of each pod's claim, once, so no pod can name it before.
         if not request.name and request.user_info.username.startswith(KUBERNETES_CONTROLLERS):
             claim = structs.replace(claim, name="")
-        with needed_to("tell whose claim this is"):
+        with needed_to("find the owner of this claim"):
             tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
             if tenant is None or not tenant.charges(asked):
                 return Verdict()
             if refusal := refusal_of_group_claim(claim, asked):
                 return Verdict(refusal=refusal, tenant=tenant.name)
+            if mode is Mode.Audit:
+                return Verdict(tenant=tenant.name)
             waiting = await self.cluster.lookups.claimants(request.namespace, claim)
         problems = (outgrown(pod, entry, asked) for pod, entry in waiting)
         return Verdict(refusal=next(filter(None, problems), None), tenant=tenant.name)

@@ -37,24 +37,24 @@ class PodGroupReviewer(Reviewer, frozen=True):
         group = read(request.object, PodGroup)
         facts, model = await self._known(group, request.namespace, mode)
         devices = [each for owner in facts.owners for member in owner.members for each in member.devices]
-        decided = decide_group(group, facts, self.policy, model, *await demotion(facts, self.ledger, devices))
-        if decided is None:
+        decision = decide_group(group, facts, self.policy, model, *await demotion(facts, self.ledger, devices))
+        if decision is None:
             return Verdict()
-        return verdict_on(decided.decision, operations=tuple(patch.of_group(group, decided)))
+        return verdict_on(decision, operations=tuple(patch.of_group(group, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Check that a group bears its tier and may have it. Its pods are booked, not the group."""
         group = read(request.object, PodGroup)
         facts, model = await self._known(group, request.namespace, mode)
-        decided = decide_group(group, facts, self.policy, model)
-        if decided is None:
+        decision = decide_group(group, facts, self.policy, model)
+        if decision is None:
             of_class = Pod(spec=PodSpec(priority_class_name=group.spec.priority_class_name))
             class_within_ceiling(of_class, facts, self.policy)
             return Verdict()
-        tier, live = decided.decision.assignment.tier, decided.decision.live
+        tier, live = decision.assignment.tier, decision.live
         patched = mode is not Mode.Audit  # Audit has patched nothing
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
-        return verdict_on(decided.decision, warnings=tuple(group_warnings(group, decided.decision)), refusal=problem)
+        return verdict_on(decision, warnings=tuple(group_warnings(group, decision)), refusal=problem)
 
     async def _known(
         self, group: PodGroup, namespace: str, mode: Mode
@@ -91,7 +91,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
         group = read(request.object, PodGroup)
         source = SCHEDULERS_GROUPS[GroupKind(request.kind.group, request.kind.kind)]
         name = group.spec.priority_class_name
-        with needed_to("tell whose group this is"):
+        with needed_to("find the owner of this group"):
             home = await self.cluster.known.namespace(request.namespace)
             facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
             if decide_group(group, facts, self.policy) is None:

@@ -27,7 +27,7 @@ from webhook.policy.decide import (
     whole_charge,
     without_room,
 )
-from webhook.policy.quota.charges import Charge, GangPart, gang_of, must_queue, shortfall
+from webhook.policy.quota.charges import Charge, GangPart, QuotaVerdict, gang_of, must_queue, shortfall
 from webhook.policy.quota.demand import claimed, demand_of, gpus_of_pods, misstated, shared_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -96,19 +96,27 @@ class PodReviewer(Reviewer, frozen=True):
         # 4. A gated pod is queued, if it could ever have room or adds nothing to its gang's charge. The leader books
         #    it, and opens the gate.
         if mode is Mode.Enforce and pod.waits_for_quota and _is_gated(decision):
-            charged = _charged(decision)
-            usage: tuple[Usage, Usage] = {}, {}
-            if charged is not None:
-                tenant, charge = charged
-                usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
-            fit = queued_pod_fit(decision, *usage)
+            charged, fit = _charged(decision), self._queued(decision)
             if not (fit.refusal and charged):
                 return verdict.fitted(fit)
             booking = await self._booking(decision, request, *charged)
             return verdict if await self.ledger.has_room(booking) else verdict.fitted(fit)
 
-        # 5. Book its charge; in Audit and for a dry run only check the room.
-        return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
+        # 5. Book its charge; in Audit and for a dry run only check the room. Enforce would queue what has no room only
+        #    now, so no other mode reports a refusal.
+        booked = await self._book(verdict, decision, request, dry_run=request.dry_run or not patched)
+        would_queue = mode is not Mode.Enforce and booked.over_quota and _is_gated(decision)
+        queued = verdict.fitted(self._queued(decision)) if would_queue else booked
+        return booked if queued.refusal else queued
+
+    def _queued(self, decision: Decision) -> QuotaVerdict:
+        """Return what a queued pod meets: the refusal if it can never have room, or the warning that it waits."""
+        charged = _charged(decision)
+        usage: tuple[Usage, Usage] = {}, {}
+        if charged is not None:
+            tenant, charge = charged
+            usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
+        return queued_pod_fit(decision, *usage)
 
     async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
         """Return the decision by the cached owners if it is the mutating call's, or by the owners as they are now.
@@ -173,7 +181,7 @@ class PodReviewer(Reviewer, frozen=True):
             return bool(labels) and await self.cluster.lookups.is_any_ending(facts.namespace.name, labels)
         return False
 
-    async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
+    async def _book(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
         charged = _charged(decision)
         if charged is None:
@@ -262,9 +270,9 @@ def read_pod(raw: msgspec.Raw) -> Pod:
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant, uid: str) -> GangBooking | None:
-    """Return the group of that uid, which is booked with the first of its pods; None for a pod of no group.
+    """Return the booking of the group with that uid; None if the pod belongs to none.
 
-    It is a further group of a workload, or one without a workload, as if all of its pods were like this one.
+    It is a further group of the pod's workload, or a group that no workload makes, whose pods count as this one does.
     """
     asked, policy = decision.tier_request, decision.tier_request.policy
     facts, rank = asked.facts, policy.tiers.rank(charge.tier)
@@ -300,16 +308,15 @@ def verdict_on(
     refusal: Refusal | None = None,
 ) -> Verdict:
     """Return the verdict on a pod or a group, with more warnings than those of its tier."""
-    facts, hook, assignment = decision.tier_request.facts, decision.hook, decision.assignment
+    facts, assignment = decision.tier_request.facts, decision.assignment
     return Verdict(
         assignment,
         operations,
         assignment.warnings + warnings,
         refusal,
         facts.tenant.name if facts.tenant else None,
-        hook=hook.plan if hook else None,
-        placement=decision.placement.said if decision.placement else "",
         workload=str(facts.owners[-1]) if facts.owners else "",
+        decision=decision,
     )
 
 

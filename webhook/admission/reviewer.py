@@ -25,7 +25,7 @@ from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import INDEX
 from webhook.policy.decide import Decision, decide_pod
-from webhook.policy.quota.charges import Fit, GangDemand, Shortfall
+from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -105,9 +105,8 @@ def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]
 class Verdict(msgspec.Struct, frozen=True):
     """The verdict on an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `undecided`: the refusal is temporary. `hook` is the hook that a pod gets or has, and `placement` says how it is
-    placed relative to other pods. `workload` is its outermost maker, as Deployment/chat, "" if unknown. If all are
-    empty, the object is not ours.
+    `undecided`: the refusal is temporary. `workload` is its outermost maker, as Deployment/chat, "" if unknown.
+    `queued`: some of its pods wait for room. `decision` is that on a pod. If all are empty, the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -115,14 +114,29 @@ class Verdict(msgspec.Struct, frozen=True):
     warnings: tuple[AdmissionWarning, ...] = ()
     refusal: Refusal | None = None
     tenant: str | None = None
-    hook: HookPlan | None = None
-    placement: str = ""
     workload: str = ""
     undecided: bool = False
+    queued: bool = False
+    decision: Decision | None = None
 
-    def fitted(self, fit: Fit) -> Self:
+    def fitted(self, fit: QuotaVerdict) -> Self:
         """Return the verdict with the quota's refusal, and with its warnings after the others."""
-        return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
+        return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings, queued=fit.queued)
+
+    @property
+    def hook(self) -> HookPlan | None:
+        """Return the hook that a pod gets or has."""
+        return self.decision.hook.plan if self.decision and self.decision.hook else None
+
+    @property
+    def placement(self) -> str:
+        """Return how a pod is placed relative to other pods."""
+        return self.decision.placement.said if self.decision and self.decision.placement else ""
+
+    @property
+    def autoscaler(self) -> str:
+        """Return what a pod tells autoscalers."""
+        return self.decision.autoscaler.said if self.decision else ""
 
     @property
     def over_quota(self) -> bool:

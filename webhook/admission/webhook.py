@@ -23,12 +23,12 @@ from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects import group_kind
 from webhook.objects.pods import Named
-from webhook.objects.refusal import OBJECT, AdmissionWarning, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import OBJECT, AdmissionWarning, Phrase, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
-from webhook.policy.quota.tenant_status import tenant_warnings
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant, tenant_quota_of
+from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindTable
 from webhook.sentences.sentence import sentence
@@ -50,7 +50,7 @@ TABLE: Mapping[group_kind.GroupKind, ByOperation] = {
     group_kind.RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
-"""The reviewer of each kind and operation. TenantQuotas and Namespaces are separate (`Webhooks._warned`)."""
+"""The reviewer of each kind and operation. TenantQuotas and Namespaces are separate (`Webhooks._answer_setup`)."""
 OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
 """The reviewer of every kind in the table of workloads, and of those that the policy adds to it."""
 
@@ -77,9 +77,9 @@ class Webhooks(msgspec.Struct, frozen=True):
         if request.operation in (CREATE, UPDATE) and not request.sub_resource and not isinstance(request, Truncated):
             kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
             if kind == TENANT_QUOTA:
-                return self._warned(request, self._judged_tenant)
+                return self._answer_setup(request, self._judged_tenant)
             if kind == group_kind.NAMESPACE:
-                return self._warned(request, self._judged_namespace)
+                return self._answer_setup(request, self._judged_namespace)
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
@@ -108,15 +108,20 @@ class Webhooks(msgspec.Struct, frozen=True):
             return review.deny(request, sentence(shown.refusal), status, audit)
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
-    def _warned(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
-        """Answer with warnings in every mode, because a TenantQuota or a namespace is written to set gpu-tiers up."""
+    def _answer_setup(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
+        """Answer alike in every mode, because a TenantQuota or a namespace is written to set gpu-tiers up."""
         policy = self.policy()
         verdict = judge(request, policy)
-        self.record("validate", request, verdict, policy.mode)
+        self.record("validate", request, verdict, Mode.Enforce if verdict.refusal else policy.mode)
+        if verdict.refusal is not None:
+            return review.deny(request, sentence(verdict.refusal))
         return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
 
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
-        """Warn about a TenantQuota. Nothing is refused here, because the CRD refuses broken ones."""
+        """Refuse a TenantQuota with a new name that the policy does not know, and warn of other mistakes.
+
+        The CRD refuses what can't be read.
+        """
         try:
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
@@ -124,6 +129,10 @@ class Webhooks(msgspec.Struct, frozen=True):
             return Verdict(warnings=(AdmissionWarning("not-active", refusal=refused.refusal),))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadReview(f"object: can't be read: {error}") from None
+        before = tenant_quota_of(msgspec.json.decode(request.old_object) or {}).tenant
+        refusal = newly_unknown(tenant, before, policy, coming)
+        if refusal is not None:
+            return Verdict(refusal=refusal, tenant=tenant.name)
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]
         namespaces = self.cluster.known.namespaces()
         warnings = tenant_warnings(tenant, others, namespaces, self.ledger.usage, policy, coming)
@@ -191,10 +200,25 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
     match mode:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
-        case Mode.Warn if verdict.refusal is not None:
-            warning = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
-            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, warning))
+        case Mode.Warn:
+            warnings = tuple(map(_without_gate, verdict.warnings))
+            if verdict.refusal is not None:
+                warnings += (AdmissionWarning("would-be-refused", refusal=verdict.refusal),)
+            return structs.replace(verdict, refusal=None, warnings=warnings)
     return verdict
+
+
+_UNGATED: Mapping[object, Phrase] = {
+    Phrase("pod-queued"): Phrase("pod-would-queue"),
+    Phrase("all-queued"): Phrase("all-would-queue"),
+    Phrase("some-queued"): Phrase("some-would-queue"),
+}
+
+
+def _without_gate(warning: AdmissionWarning) -> AdmissionWarning:
+    """Return the warning for pods that run without room, because only Enforce gives them a gate."""
+    queued = _UNGATED.get(warning.get("queued"))
+    return AdmissionWarning(warning.id, **{**dict(warning.fields), "queued": queued}) if queued else warning
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:

@@ -41,7 +41,7 @@ from webhook.policy.decide_workload import (
     unlisted_in,
 )
 from webhook.policy.metadata_keys import due
-from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, shortfall
+from webhook.policy.quota.charges import Charge, GangDemand, QuotaVerdict, Shortfall, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, Scheduling, TierPolicy
@@ -102,7 +102,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if forgives and decision.saving:
             fields = fields_due(tree, decision.saving)
             more = tuple(add(f"/spec/{field}", value) for field, value in fields.items())
-            warnings = () if not fields or made_by_another(facts) else (LOST_NODE,)
+            if fields and not made_by_another(facts) and await self._is_taken(decision, known.whole, request):
+                warnings = (LOST_NODE,)
         if kind == _VOLCANO_JOB:
             more = tuple(_volcano_queue(tree, decision, policy))
             if rank := await _volcano_rank(request, decision, self.ledger):
@@ -132,7 +133,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         # 3. Book a create, and an update without a readable old object.
         verdict = judged.verdict
         if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
-            return await self._booked(judged, None, request, mode)
+            return await self._book(judged, None, request, mode)
 
         # 4. Compare an update with the old object. A warning that the old object had is not repeated, because
         #    controllers update what they reconcile all the time.
@@ -153,7 +154,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             return replace(judged.verdict, refusal=None, warnings=(*fresh, warning))
 
         # 6. Book the increase.
-        return await self._booked(judged, before.gang, request, mode)
+        return await self._book(judged, before.gang, request, mode)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
         """Judge the object by itself. At an update usage counts its own pods, so usage is left out."""
@@ -174,11 +175,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
         tenant = facts.tenant
         runs = not decision.elsewhere and not is_suspended(known.whole)
-        starts = request.operation == "CREATE" and runs
-        usage, reserved = (
-            self._usage(decision, tenant) if tenant and not tenant.charged_elsewhere and starts else (None, {})
-        )
-        fit = fit_of(decision, usage, reserved)
+        fit = self._fit(decision, starts=request.operation == "CREATE" and runs)
         if decision.waits:
             notes += tuple(counted_while_queued(decision, await cluster.lookups.native_quotas(request.namespace)))
         name = tenant.name if tenant else None
@@ -188,13 +185,30 @@ class WorkloadReviewer(Reviewer, frozen=True):
         verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
         return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
 
+    async def _is_taken(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
+        """Tell whether validate will admit it, as far as this decision and the quota say.
+
+        kubectl prints the warnings of mutate before a refusal, and what is refused needs none.
+        """
+        if gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, decision.facts):
+            return False
+        fit = self._fit(decision, starts=not (decision.elsewhere or is_suspended(tree)))
+        judged = Judged(Verdict(refusal=fit.refusal), decision=decision, tenant=decision.facts.tenant)
+        return (await self._book(judged, None, request, Mode.Audit)).refusal is None
+
+    def _fit(self, decision: WorkloadDecision, *, starts: bool) -> QuotaVerdict:
+        """Return how it fits its tenant's quota. Room now counts only if it `starts` now."""
+        tenant = decision.facts.tenant
+        counted = tenant if starts and tenant and not tenant.charged_elsewhere else None
+        return fit_of(decision, *(self._usage(decision, counted) if counted else (None, {})))
+
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
         """Return the usage that counts against a workload, and the part that is reserved for the queue."""
         charge = decision.leading.charge
         rank = self.policy.tiers.rank(charge.tier if charge else None)
         return usage_met(self.ledger, tenant, rank, decision.shared)
 
-    async def _booked(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
+    async def _book(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
         """Book the gang, if it asks for more than `before`.
 
         It is booked at a lower tier if the tenant demotes.
@@ -209,7 +223,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             return verdict  # its pods are gated, and the leader books it when it is the head of the queue
         booking, dry_run = gang_booking(request, gang, tenant, self.policy.tiers), request.dry_run or mode is Mode.Audit
         answer = await self.ledger.book(booking, dry_run=dry_run)
-        if isinstance(answer, Booked):
+        if isinstance(answer, Booked) or decision.waits:
             return verdict
         is_new = request.operation == "CREATE"
         for tier in lower_tiers(decision, answer):
@@ -227,7 +241,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                return replace(verdict.fitted(Fit(None, (warning,))), assignment=assigned)
+                return replace(verdict.fitted(QuotaVerdict(None, (warning,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 
@@ -255,7 +269,7 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
     replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
 
     # The workload as it is now, because the API server compares its write with that, or asks again.
-    with needed_to("tell what is scaled"):
+    with needed_to("find what is scaled"):
         stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
         metadata = view(stored, Named).metadata
         if metadata.uid != at(scale, "metadata.uid"):

@@ -1,7 +1,7 @@
 """`gpu-tiers audit`: the policy's effect on each workload of a cluster or a folder, and contradictions to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -18,6 +18,7 @@ from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, 
 from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.lint import refuse_unknown, shown_findings, snapshot_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
 from webhook.cli.manifests.inputs import (
     FilenameOption,
@@ -27,7 +28,7 @@ from webhook.cli.manifests.inputs import (
     TenantsOption,
     ValuesOption,
 )
-from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import shown_while
@@ -47,11 +48,10 @@ from webhook.policy.values.tiers import active_class
 from webhook.report.lint import AUDIT_RULES
 from webhook.report.lint.rule import LintFinding, Severity, fails
 from webhook.report.lint.snapshot import Audited, AuditStanding, ClusterSnapshot, PodsAlike, number_of, standing_of
+from webhook.report.lint.workload_rules import quota_note
 from webhook.report.object_verdict import NONE
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
-
-QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending show the room now."
 
 
 class Share(Shown, frozen=True):
@@ -72,12 +72,14 @@ class AuditCounts(Shown, frozen=True):
     all: Share
     agrees: Share
     changed: Share
+    queued: Share
     refused: Share
     before: Share
+    outside: Share
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        return self.all, self.agrees, self.changed, self.refused, self.before
+        return self.all, self.agrees, self.changed, self.queued, self.refused, self.before, self.outside
 
 
 class AuditReport(msgspec.Struct, frozen=True):
@@ -127,13 +129,6 @@ def audit_report(
         notes=tuple(notes),
         unread=tuple(unread),
     )
-
-
-def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
-    """Note that a full quota may be the reason why workloads of a tenant have no pods."""
-    waiting = (each for each in audited if each.tiers and not each.message and not each.existing)
-    if any(each.tenant and each.tenant.rows for each in waiting):
-        yield QUOTAS_AS_IF_EMPTY
 
 
 def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
@@ -222,8 +217,9 @@ def audit(asked: AuditOptions) -> None:
 
     Example: `gpu-tiers audit -n team-alpha`
 
-    Each workload is judged once, as if it were created now in Enforce, and its pods are counted with it. Nothing is
-    changed. The first lines name what can't be said without a right. Exits with 1 for a finding as severe as --fail-on,
+    Each workload is judged by itself, as if it were created now in Enforce in a tenant that uses nothing, and its pods
+    are counted with it. `demand-over-quota` names the rows too small for all. Nothing is changed.
+    The first lines name what can't be said without a right. Exits with 1 for a finding as severe as --fail-on,
     with 2 if the cluster can't be asked or an option is wrong, and otherwise with 0.
     """
     refuse_unknown(asked.ignore or (), AUDIT_RULES, "finding; there are")
@@ -231,7 +227,7 @@ def audit(asked: AuditOptions) -> None:
         asked.target.refuse_if_named("about manifests")
         report = _of_files(asked)
     elif asked.tenants:
-        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+        fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
         report = answered(lambda: _of_cluster(asked))
     write(audit_answer(report, each_workload=asked.workloads), asked.output)
@@ -261,11 +257,13 @@ def _of_files(asked: AuditOptions) -> AuditReport:
         cluster = cluster_of(policy, [*world, *manifests])
         auditor = Auditor(in_all(cluster), policy)
         asyncio.run(_gather(manifests, cluster, policy, auditor.gathering))
-        found = snapshot_of(policy, [*world, *manifests])
+        found = snapshot_of(policy, cluster)
     except (BadInput, ConfigError) as error:
         fail(str(error))
-    notes = [*(() if cluster.known.tenants() else (NO_TENANTS,)), *(f"left out: {each}" for each in inputs.left_out)]
-    snapshot = replace(found, workloads=tuple(auditor.audited(running=False)))
+    audited = auditor.audited(running=False)
+    notes = [*(() if cluster.known.tenants() else (NO_TENANTS,)), *quota_note(audited)]
+    notes += [f"left out: {each}" for each in inputs.left_out]
+    snapshot = replace(found, workloads=tuple(audited))
     return audit_report(snapshot, asked.ignore or (), notes)
 
 
@@ -291,7 +289,17 @@ async def _gather(
 
 
 NO_WORKLOAD, NOTHING = "There is no workload with GPUs.", "Nothing contradicts the policy."
-_COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
+_COLUMNS = (
+    "Tenant",
+    "Tier",
+    "All",
+    "Agrees",
+    "Would be changed",
+    "Would be queued",
+    "Would be refused",
+    "Before gpu-tiers",
+    "Outside the tiers",
+)
 
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
@@ -300,7 +308,8 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
     if report.tenants:
         every = (*report.tenants, report.total)
         shares = (
-            [f"{each.workloads} ({each.gpus})" if each.workloads else "-" for each in row.shares] for row in every
+            [f"{each.workloads} ({each.gpus})" if each.gpus else str(each.workloads or "-") for each in row.shares]
+            for row in every
         )
         rows = [(row.tenant, row.tier, *its) for row, its in zip(every, shares, strict=True)]
         tables = [Table(_COLUMNS, rows, title), *tables]

@@ -15,12 +15,13 @@ from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_running
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, how_to_get
 from webhook.cli.output import Answer, FormOption, Table, write
+from webhook.cluster.webhook_configurations import OF_PODS
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
 from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import clauses_once, lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of
@@ -47,16 +48,18 @@ CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
+UNTIERED = "without a tier, a hook or quota. docs/break-glass.md says how to restore it, and what to do about them."
+
 WRITTEN_BY_THE_LEADER = ("ledger", "policy")
 """Lines that depend on the leader's writes, which may be old without a leader."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "registered": lambda _: "both webhook configurations and their admission policies exist",
-    "webhook": lambda found: f"marked a dry run, which took {found.dry_run.seconds:.1f} s",
+    "webhook": lambda found: f"answered a dry run in {found.dry_run.seconds:.1f} s",
     "certificates": lambda found: (
         f"good until {min(each.not_after for each in found.certificates):%Y-%m-%d}"
         if found.certificates
-        else "none is read"
+        else "no certificate was read"
     ),
     "leader": lambda found: f"{found.leader} leads",
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
@@ -65,7 +68,7 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
         f"the file is active since {now.since}, digest {now.digest}" if (now := found.installed.published) else ""
     ),
     "replica": lambda found: (
-        f"{mark.replica} heard of the cluster {mark.watches} s ago at most" if (mark := found.replica) else ""
+        f"{mark.replica}: its watches are at most {mark.watches} s old" if (mark := found.replica) else ""
     ),
 }
 """The lines of a check, and the text of each if none of its rules finds anything."""
@@ -83,7 +86,7 @@ class CheckLine(Shown, frozen=True):
 class CheckReport(Shown, frozen=True):
     """The report: all lines, the answer to all of them, and how to get missing rights.
 
-    `way_out` is for users whose GPU pods have to start before the webhook answers.
+    `way_out` is for users whose GPU pods have to start before the webhook answers, or says that they do.
     """
 
     word: Word
@@ -95,7 +98,7 @@ class CheckReport(Shown, frozen=True):
 
 def check(
     wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="Longest time to ask again until nothing fails: 90s, 3m, 1h.")
+        str, typer.Option(metavar="DURATION", help="How long to repeat the check until nothing fails: 90s, 3m, 1h.")
     ] = "0s",
     output: FormOption = "table",
     namespace: NamespaceOption = None,
@@ -175,13 +178,26 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
             word = Word.FAILED
             what = clauses_once("; ".join(f"{each.where}: {each.what}" for each in report.findings))
         elif report.not_checked:
-            word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
+            word, what = Word.UNKNOWN, f"can't be checked without {report.not_checked[0].needs}"
         elif name in WRITTEN_BY_THE_LEADER and not found.leader:
-            word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
+            word, what = Word.UNKNOWN, f"can't be checked without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, well(found)
         lines.append(CheckLine(name, word, CODES[word], what))
     words = {each.word for each in lines}
     word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
-    way_out = WAY_OUT if tells_of_an_outage(found.dry_run.said) else ""
-    return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.unread), way_out)
+    return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.unread), _way_out(found))
+
+
+def _way_out(found: ClusterSnapshot) -> str:
+    """Return what becomes of new GPU pods without an answer of the webhook, if that differs from the mode."""
+    if tells_of_an_outage(found.dry_run.said):
+        return WAY_OUT
+    if found.policy.mode is not Mode.Enforce:
+        return ""
+    if not found.dry_run.said and all(mark.webhook != "validate" for mark in found.dry_run.marks):
+        return f"The API server goes on without an answer of the webhook, so GPU pods start now {UNTIERED}"
+    entries = [entry for each in found.configurations if each.is_ours for entry in each.webhooks]
+    if any(entry.name == OF_PODS and entry.failure_policy == "Ignore" for entry in entries):
+        return f"failurePolicy is Ignore: whenever the webhook does not answer, GPU pods start {UNTIERED}"
+    return ""

@@ -6,23 +6,22 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
-from msgspec import structs
 
 from webhook.cli.cluster.installed import answering, installed_policy, policy_named
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_whole
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered, how_to_get
-from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cli.manifests.documents import BadInput
+from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
+from webhook.cli.output import Answer, FormOption, Table, fail, warn, write
+from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
-from webhook.objects.pods import Named
-from webhook.objects.view import view
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
-from webhook.policy.values.facts import NAME_LABEL, namespace_of
+from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, Part
+from webhook.sentences.sentence import sentence
 
 FOUND = 1
 A_CLUSTER = "a cluster"
@@ -50,8 +49,8 @@ def lint(
     Example: `gpu-tiers lint --policy policy.yaml --tenants tenants/`
 
     Nothing is changed. Without the right to read something, the rules that need it are named and the others run.
-    Exits with 1 for a finding as severe as --fail-on, with 2 if the cluster can't be asked or an option is wrong, and
-    otherwise with 0.
+    Exits with 1 for a finding as severe as --fail-on, with 2 if the cluster can't be asked, a file can't be read or an
+    option is wrong, and otherwise with 0.
     """
     refuse_unknown(ignore or (), RULES, "rule; the rules are")
     if tenants and policy is None:
@@ -62,8 +61,10 @@ def lint(
 
     try:
         if policy:
-            read = policy_named(policy)
-            snapshot = snapshot_of(read, [each for place in tenants or () for each in documents(str(place))])
+            read, world = policy_named(policy), tenants_in(tenants or ())
+            snapshot = snapshot_of(read, cluster_of(read, world))
+            for note in (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings):
+                warn(note)
         else:
             snapshot = answered(lambda: _of_cluster(target))
     except (BadInput, ConfigError) as error:
@@ -88,12 +89,10 @@ async def _of_cluster(target: Target) -> ClusterSnapshot:
             return await read_whole(reader, installed)
 
 
-def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
-    """Return the TenantQuotas and Namespaces among these objects, and nothing else of a cluster. Raises BadInput."""
-    quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
-    named = (view(each.tree, Named).metadata for each in world if each.kind == "Namespace")
-    labelled = (structs.replace(each, labels={**each.labels, NAME_LABEL: each.name}) for each in named)
-    namespaces = tuple(map(namespace_of, labelled))
+def snapshot_of(policy: TierPolicy, files: ReadOnceCluster) -> ClusterSnapshot:
+    """Return the tenants and the namespaces of a cluster of files, which has nothing else to check."""
+    quotas = tuple(TenantQuota(each.name, 0, each) for each in files.known.tenants())
+    namespaces = tuple(files.known.namespaces())
     unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
     return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
 
@@ -103,13 +102,15 @@ def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
 
     The fix appears once for each rule. `roles` say how a user gets missing rights.
     """
-    missing = []
+    missing, more = [], []
     for left in report.not_checked:
-        rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
-        missing.append(f"not checked: {rules}; that needs {left.needs}.")
-    nothing = "Nothing found by the other rules." if report.not_checked else "Nothing found."
+        if left.needs == A_CLUSTER:
+            more.append(f"{len(left.rules)} more rules need a cluster.")
+        else:
+            missing.append(f"not checked: {', '.join(left.rules)}; that needs {left.needs}.")
     tables, notes = shown_findings(report.findings)
-    return Answer(report, tables, tuple(notes) or (nothing,), (*missing, *roles))
+    nothing = () if report.findings else (f"Nothing found by {report.checked} rules.",)
+    return Answer(report, tables, (*notes, *nothing, *more), (*missing, *roles))
 
 
 MOST_SHOWN = 20

@@ -23,6 +23,9 @@ COMMANDS = {
         "posture": "webhook.cli.posture:posture",
         "report": "webhook.cli.prometheus:loss_report",
     },
+    "Acting on trainings": {
+        "save": "webhook.cli.save:save",
+    },
     "Operating gpu-tiers": {
         "check": "webhook.cli.check:check",
         "lint": "webhook.cli.lint:lint",

@@ -42,7 +42,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer. People read what is `missing`, the tables and the notes below them, programs the `value`.
+    """An answer. People read the tables, the notes below them, and what is `missing` last; programs read the `value`.
 
     A sequence in it becomes `items`.
     """
@@ -78,7 +78,6 @@ def _built(answer: Answer) -> dict[str, Any]:
 
 def _plain(answer: Answer) -> Iterator[str]:
     """Yield the lines as kubectl prints them: columns three spaces apart, and titles only for several tables."""
-    yield from (f"{flat(each)}\n" for each in answer.missing)
     for table in answer.tables:
         if table.title:
             yield table.title
@@ -87,19 +86,16 @@ def _plain(answer: Answer) -> Iterator[str]:
         for line in cells:
             yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         yield ""
-    yield from (f"{flat(note)}\n" for note in answer.notes)
+    yield from (f"{flat(note)}\n" for note in (*answer.notes, *answer.missing))
 
 
 def _markdown(answer: Answer) -> Iterator[str]:
-    yield from (f"{_escaped(each)}\n" for each in answer.missing)
     for table in answer.tables:
         if table.title:
             yield f"### {table.title}\n"
-        yield _markdown_row(table.columns)
-        yield _markdown_row(["---"] * len(table.columns))
-        yield from map(_markdown_row, table.rows)
+        yield from map(_markdown_row, (table.columns, ["---"] * len(table.columns), *table.rows))
         yield ""
-    yield from (f"{_escaped(note)}\n" for note in answer.notes)
+    yield from (f"{_escaped(note)}\n" for note in (*answer.notes, *answer.missing))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

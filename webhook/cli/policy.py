@@ -12,22 +12,25 @@ import msgspec
 import typer
 from msgspec.structs import asdict, replace
 
-from webhook.cli.cluster.installed import fields_named, policy_named, read_active_policy
+from webhook.cli.cluster.installed import fields_named, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
-from webhook.cli.manifests.judge import NO_TENANTS, cluster_of, in_all, judged_quickly
+from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.errors import ConfigError
-from webhook.config.load import DEFAULT_PRESET
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
-from webhook.policy.quota.tenant_status import unknown_names
+from webhook.config.load import DEFAULT_PRESET, policy_of, preset_file
+from webhook.config.model import PolicyFile
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.quota.tenant_status import overlaps, trouble_of
+from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint.snapshot import number_of
@@ -37,15 +40,19 @@ from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 class Effect(Enum):
     """The meaning of a change for the object's owner: the first that applies, in singular and plural."""
 
+    CREATED = ("is new", "are new")
+    REMOVED = ("is removed", "are removed")
     UNREADY = ("is no longer Ready", "are no longer Ready")
     READY = ("becomes Ready", "become Ready")
     REFUSED = ("is refused", "are refused")
+    QUEUED = ("is queued", "are queued")
     ADMITTED = ("is admitted", "are admitted")
     GAINED = ("gets a tier", "get a tier")
     LOST = ("loses its tier", "lose their tier")
     UP = ("goes up", "go up")
     DOWN = ("goes down", "go down")
     MOVED = ("changes its tier", "change their tier")
+    ABOVE = ("changes above its quota", "change above their quota")
     HOOK = ("changes its hook", "change their hook")
     WARNED = ("changes its warnings", "change their warnings")
 
@@ -73,22 +80,33 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
 
-Side = tuple[Iterable[Tenant], TierPolicy]
-"""The tenants and the policy before a change, or after it."""
+Side = tuple[Sequence[Tenant], Sequence[Namespace], TierPolicy]
+"""The tenants, the namespaces and the policy before a change, or after it."""
+
+
+def _not_ready(side: Side) -> dict[str, str]:
+    """Return why each tenant is not Ready; "" if it is."""
+    tenants, namespaces, policy = side
+    lost = overlaps(tenants, namespaces)
+    return {each.name: ": ".join(trouble_of(each, lost.get(each.name), policy) or ()) for each in tenants}
 
 
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
-    """Yield the TenantQuotas whose condition Ready changes, because only one of the policies knows all their names."""
-    problems = [
-        {each.name: "; ".join(f"{reason}: {text}" for reason, text in unknown_names(each, policy)) for each in tenants}
-        for tenants, policy in (old, new)
-    ]
-    for name in sorted(problems[0].keys() & problems[1].keys()):
-        before, after = (found[name] for found in problems)
-        if bool(before) != bool(after):
-            field = FieldChange("Ready", before or "Active", after or "Active")
+    """Yield the TenantQuotas of one side alone, and those whose condition Ready changes.
+
+    It changes because of unknown names or an overlap.
+    """
+    sides = [_not_ready(old), _not_ready(new)]
+    for name in sorted(sides[0].keys() | sides[1].keys()):
+        before, after = (found.get(name) for found in sides)
+        if before is None or after is None:
+            effect = Effect.CREATED if before is None else Effect.REMOVED
+        elif bool(before) != bool(after):
             effect = Effect.UNREADY if after else Effect.READY
-            yield ObjectChange("", TENANT_QUOTA.kind, "", name, effect, (field,))
+        else:
+            continue
+        field = FieldChange("Ready", *("absent" if each is None else each or "Active" for each in (before, after)))
+        yield ObjectChange("", TENANT_QUOTA.kind, "", name, effect, (field,))
 
 
 def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:
@@ -101,6 +119,8 @@ def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange
         yield FieldChange("verdict", before.verdict, after.verdict)
     if before.ranks != after.ranks:
         yield FieldChange("tier", _with_step(before), _with_step(after))
+    if before.tiers and after.tiers and before.on_exceed != after.on_exceed:
+        yield FieldChange("above quota", before.above_quota, after.above_quota)
     if before.hooks_with_grace != after.hooks_with_grace:
         yield FieldChange("hook", before.hooks_with_grace, after.hooks_with_grace)
     if set(before.warnings) != set(after.warnings):
@@ -119,10 +139,13 @@ def _with_step(found: ObjectVerdict) -> str:
 
 
 def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> Effect:
-    if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
-        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.ADMITTED
+    waiting = {VerdictName.DENIED: Effect.REFUSED, VerdictName.QUEUED: Effect.QUEUED}
+    if before.verdict is not after.verdict and not waiting.keys().isdisjoint((before.verdict, after.verdict)):
+        return waiting.get(after.verdict, Effect.ADMITTED)
     if bool(before.tiers) != bool(after.tiers):
         return Effect.GAINED if after.tiers else Effect.LOST
+    if before.ranks == after.ranks and before.on_exceed != after.on_exceed:
+        return Effect.ABOVE
     if before.ranks == after.ranks:
         return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
     # The direction is known if the new policy ranks both tiers, or the tier of one name has another value.
@@ -195,7 +218,7 @@ def policy_commands() -> None:
 class DiffOptions(msgspec.Struct, frozen=True):
     """The options of a comparison."""
 
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset. Alone it is the new one.")]
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset; the new one if it is the only one.")]
     new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None
     workloads: Annotated[
         list[str] | None,
@@ -241,11 +264,11 @@ def diff(asked: DiffOptions) -> None:
     if named:
         target.refuse_if_named("about manifests")
         if asked.new_tenants and not asked.tenants:
-            fail("--new-tenants: goes with --tenants, which names those that they replace")
+            fail("--new-tenants: needs --tenants, which names the TenantQuotas before the change")
         sets = asked.tenants or (), asked.new_tenants or asked.tenants or ()
         compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), sets)
     elif asked.tenants or asked.new_tenants:
-        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+        fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
         before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
         compared = answered(lambda: _of_cluster(before, after, asked.namespace, target))
@@ -268,20 +291,22 @@ def _of_files(old: str, new: str | None, inputs: Inputs, sets: tuple[Sequence[Pa
     if new is None:
         fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
     try:
-        policies = policy_named(old), policy_named(new)
+        files = fields_named(old), fields_named(new)
+        policies = policy_of(files[0]), policy_of(files[1])
         asked = inputs.read()
         judged = [each for each in asked if not is_fact(each)]
         worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
-        sides = [(in_all(cluster_of(policy, world)), policy) for world, policy in zip(worlds, policies, strict=True)]
-        comparison = Comparison(*sides)
-        quotas = [[read_tenant(each.tree) for each in world if each.group_kind == TENANT_QUOTA] for world in worlds]
-        of_tenants = [*tenant_changes(*zip(quotas, policies, strict=True))]
+        clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
+        comparison = Comparison(*zip(map(in_all, clusters), policies, strict=True))
+        known = [(each.known.tenants(), each.known.namespaces()) for each in clusters]
+        old_side, new_side = ((*facts, policy) for facts, policy in zip(known, policies, strict=True))
+        of_tenants = [*tenant_changes(old_side, new_side)]
         changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
     except (BadInput, ConfigError) as error:
         fail(str(error))
     notes = [
-        *_notes(*policies),
-        *(() if any(quotas) else (NO_TENANTS,)),
+        *_notes(*policies, files),
+        *(() if any(tenants for tenants, _ in known) else (NO_TENANTS,)),
         *(f"left out: {each}" for each in inputs.left_out),
     ]
     return Compared(changes, len(judged) + len(of_tenants), notes)
@@ -294,23 +319,26 @@ async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[Ob
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
     """Read the cluster once for both policies. Objects without GPUs under both are left alone, and not counted."""
-    after = policy_named(new)
+    files = [fields_named(each) for each in (old, new) if each]
+    after = policy_of(files[-1])
     async with target.client() as client:
-        before = await read_active_policy(client, old, instead=NAME_BOTH)
+        before = policy_of(files[0]) if old else await read_active_policy(client, None, instead=NAME_BOTH)
         async with cluster_reader(client, both(before, after)) as reader:
             there = await workloads_of(reader, namespace)
             policies = (replace(each, classes=reader.policy.classes) for each in (before, after))
             comparison = Comparison(*((there.judged_by(each), each) for each in policies))
             await there.gather(comparison.gathering, namespace)
-            notes = [*_notes(before, after), *there.notes]
+            notes = [*_notes(before, after, files), *there.notes]
             tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
-            of_tenants = [*tenant_changes((tenants, before), (tenants, after))]
+            spaces = there.listed.namespaces
+            of_tenants = [*tenant_changes((tenants, spaces, before), (tenants, spaces, after))]
             changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
             return Compared(changes, objects, notes, reader.missing())
 
 
-def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
-    if old.mode is not new.mode:
+def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Iterator[str]:
+    # A file without a mode has that of the chart's values.
+    if old.mode is not new.mode and all("mode" in each.model_fields_set for each in files):
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
@@ -349,6 +377,8 @@ def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", hel
     except ConfigError as error:
         fail(str(error))
     preset = DEFAULT_PRESET if found.preset is None else found.preset
+    own = not preset or found.tiers != preset_file(preset).tiers
+    source = "tiers of its own" if own else f"tiers of preset {preset}"
     tiers = ", ".join(f"{tier.name} {tier.value}" for tier in sorted(found.tiers, key=lambda tier: -tier.value))
-    contents = f"Preset {preset or 'none'}, mode {found.mode}, tiers {tiers}, default {found.default_tier}"
-    typer.echo(f"{file}: good. {contents}")
+    others = f". Fields that it omits are those of preset {preset}" if preset and own else ""
+    typer.echo(f"{file}: valid. Mode {found.mode}, {source}: {tiers}, default tier {found.default_tier}{others}")

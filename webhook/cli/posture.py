@@ -13,10 +13,13 @@ from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
 from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
+from webhook.cluster.scheduling_view import node_reservations
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
 from webhook.report.gpus_now import at_risk_by_tier, read_risks
+from webhook.report.node_reservation import reservations_shown
 from webhook.report.posture import Posture, posture_of
+from webhook.report.tenants import not_ready
 
 
 def posture(
@@ -64,13 +67,21 @@ def posture(
 
 async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[str] = ()) -> Posture:
     async with target.client() as client:
-        quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
+        quotas = await tenant_quotas(client)
+        tenants = [each.tenant for each in quotas if each.tenant]
         installed = await installed_policy(client)
         policy, comes = answering(installed), arriving(installed)
         classes = (await priority_classes(client)).values()
         there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
         async with cluster_reader(client, policy) as reader:
-            found = posture_of(reader.policy, quotas, there, await reader.supply())
+            found = posture_of(reader.policy, tenants, there, await reader.supply())
+            reasons = {each.name: not_ready(each) for each in quotas}
+            shown = tuple(replace(each, not_ready=reasons[each.name]) for each in found.tenants)
+            found = replace(found, tenants=shown)
+            if reader.policy.classes:
+                reading = node_reservations(client)
+                reserved = await reader.part("nodes", reading, (), "which nodes are reserved for a pod")
+                found = replace(found, reserved=reservations_shown(reserved))
         for each in reader.missing():
             warn(each)
         risks = at_risk_by_tier(await read_risks(client, policy, names), ()) if at_risk else ()
@@ -83,7 +94,7 @@ def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
 
 
 def _tables(found: Posture) -> Iterator[Table]:
-    columns = ("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Saves first")
+    columns = ("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Types that save first")
     rows = [
         (
             each.name,
@@ -104,7 +115,8 @@ def _tables(found: Posture) -> Iterator[Table]:
         for each in found.tenants:
             default = f"{each.default_tier or '-'}{'' if each.default_tier in tiers else ' (no tier)'}"
             quotas = "; ".join(each.quotas) or "none"
-            rows_of_tenants.append((each.name, each.ceiling, default, quotas, each.on_exceed))
+            name = f"{each.name} (not Ready)" if each.not_ready else each.name
+            rows_of_tenants.append((name, each.ceiling, default, quotas, each.on_exceed))
         yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
 
 
@@ -113,9 +125,17 @@ def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
     yield from (f"Tier {name}: its pods are refused: {why}" for name, why in refused)
     at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
+    bounds = ((each.name, each.max_at_risk) for each in found.tiers if each.max_at_risk)
+    asked = "pods that report are asked to save after"
+    yield from (f"Tier {name}: {asked} {most:,} s of unsaved work" for name, most in bounds)
     for tenant in found.tenants:
-        yield from (f"Tenant {tenant.name}: {text}" for text in tenant.unknown)
+        named = any(text in tenant.not_ready for text in tenant.unknown)
+        reasons = [tenant.not_ready] if tenant.not_ready and not named else []
+        yield from (f"Tenant {tenant.name}: {text}" for text in (*reasons, *tenant.unknown))
     yield from (f"{each.said}." for each in found.dra)
+    if found.device_preemption == "On":
+        yield "preemption.dra is On: gpu-tiers evicts lower tiers for GPUs by DRA, as kube-scheduler does for others."
+    yield from (f"{each.said}." for each in found.reserved)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
     if of_file:

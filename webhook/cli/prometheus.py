@@ -17,8 +17,9 @@ import typer
 from webhook.cli.output import Answer, Table, fail, write
 from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.work_lost import Work, summed
+from webhook.report.latest import NOT_SAVED, saved_share
 from webhook.report.shown import Shown
-from webhook.server.metric_table import GPU_SECONDS, LOST_GPU_SECONDS, PREEMPTIONS
+from webhook.server.metric_table import TABLE
 
 PrometheusOption = Annotated[
     str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
@@ -36,14 +37,16 @@ class NoAnswer(Exception):  # noqa: N818 - what is said of it
 def require_since(since: str) -> None:
     """Raise NoAnswer if that is not a duration of Prometheus."""
     if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
-        raise NoAnswer(f'--since: "{shown(since)}" is not a time; write such as 12h, 30d or 4w')
+        raise NoAnswer(f'--since: "{shown(since)}" is not a time; write a time such as 12h, 30d or 4w')
 
 
 def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[str, ...], float]:
     """Return the answer to a query, by the values of these labels. Raises NoAnswer."""
     # 1. Ask.
     if urlsplit(prometheus).scheme not in ("http", "https"):
-        raise NoAnswer(f'--prometheus: "{shown(prometheus)}" is no address; write such as http://localhost:9090')
+        raise NoAnswer(
+            f'--prometheus: "{shown(prometheus)}" is not an address; write one such as http://localhost:9090'
+        )
     address = f"{prometheus.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
     try:
         with urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310 - http or https, as looked at above
@@ -83,9 +86,9 @@ class GpuHours(Shown, frozen=True):
 def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Answer:
     """Return GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
     require_since(since)
-    increase = f"increase({GPU_SECONDS.name}[{since}])"
-    query = f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600"
-    answer = numbers(prometheus, query, GPU_SECONDS.labels)
+    counter = TABLE["gpu_tiers_gpu_seconds_total"]
+    query = f"sum by ({', '.join(counter.labels)}) (increase({counter.name}[{since}])) / 3600"
+    answer = numbers(prometheus, query, counter.labels)
     found = [GpuHours(tenant, tier, flavor, round(hours, 3)) for (tenant, tier, flavor), hours in answer.items()]
     shown_hours = (each for each in found if each.gpu_hours and (not names or each.tenant in names))
     wanted = sorted(shown_hours, key=lambda each: (each.tenant, -each.gpu_hours))
@@ -126,7 +129,7 @@ def loss_report(
         require_since(since)
         pods, lost = (
             numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
-            for each in (PREEMPTIONS, LOST_GPU_SECONDS)
+            for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
         )
     except NoAnswer as problem:
         fail(str(problem))
@@ -188,7 +191,6 @@ def growth(series: str, since: str) -> str:
 
 
 UNHOOKED = ("no-hook", "nothing-listens")
-NOT_SAVED = ("not-saved", "nothing-listens")
 
 
 def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
@@ -225,10 +227,12 @@ def _notes(found: LossReport) -> Iterator[str]:
     if not found.rows:
         yield f"Prometheus knows of no preemption in {found.since}. Does it scrape gpu-tiers, and keep {found.since}?"
         return
-    pods, saved = sum(each.pods for each in found.rows), sum(each.saved for each in found.rows)
+    pods, *known = (
+        sum(each) for each in zip(*((row.pods, row.saved, row.not_saved) for row in found.rows), strict=True)
+    )
     lost = [each.lost for each in found.rows if each.lost]
     total = f", and lost {summed(lost)}" if lost else ""
-    yield f"In {found.since} {pods} pods were preempted: {saved} saved ({saved / max(pods, 1):.0%}){total}."
+    yield f"In {found.since} {pods} pods were preempted: {saved_share(pods, *known)}{total}."
     if found.unhooked:
         of_hooks = ""
         if found.hook_would_save is not None:

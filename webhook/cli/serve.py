@@ -9,12 +9,13 @@ from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
+from webhook.objects.data_files import data_file
 from webhook.policy.classification.classify import make_expressions
 from webhook.server import logs
 from webhook.server.settings import Settings
 
 
-@with_options(Settings)
+@with_options(Settings, data_file("webhook.server.settings", "settings.yaml"))
 def serve(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM.
 

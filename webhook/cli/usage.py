@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, fail, write
@@ -14,7 +15,7 @@ from webhook.cli.prometheus import NoAnswer, PrometheusOption, gpu_hours_answer
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.work_lost import Work, summed
-from webhook.report.gpus_now import RisksOf, TenantAtRisk, read_risks
+from webhook.report.gpus_now import TenantAtRisk, read_risks
 from webhook.report.tenants import RowShown, TenantShown, tenant_shown
 
 BAR = 20
@@ -37,6 +38,7 @@ def usage(
 
     Example: `gpu-tiers usage alpha`
 
+    QUOTA LEFT is what the tenant may still use, whether GPUs of the cluster are free or not.
     In a bar █ runs, ▓ has no node yet, ▒ is booked for pods not seen yet, and ▚ is reserved for the queue.
     With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback.
@@ -46,11 +48,14 @@ def usage(
     if since and at_risk:
         fail("--since tells of the past, --at-risk of now: leave out one")
     if at_risk:
-        risks = sorted(answered(lambda: _risks(target, tenant or ())).items())
-        shown = [TenantAtRisk(name, tier, Work(work, exact)) for (name, tier, exact), work in risks]
-        rows = [(each.tenant or "-", each.tier or "-", str(each.work)) for each in shown]
+        shown = answered(lambda: _risks(target, tenant or ()))
+        bounds = [f"{each.max_at_risk:,} s" if each.max_at_risk else "-" for each in shown]
+        rows = [
+            (each.tenant or "-", each.tier or "-", str(each.work), bound)
+            for each, bound in zip(shown, bounds, strict=True)
+        ]
         total = f"Evicting all of these training pods now loses {summed(each.work for each in shown)}." if shown else ""
-        table = Table(("Tenant", "Tier", "At risk"), rows)
+        table = Table(("Tenant", "Tier", "At risk", "Asked to save after"), rows)
         write(Answer(shown, (table,) if rows else (), (total or "No training pod runs.",)), output)
         return
     if since:
@@ -76,25 +81,33 @@ async def _tenants(target: Target) -> list[TenantShown]:
         except NotFound as error:
             what = f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
             raise BadInput(what) from None
+        if found:
+            await warn_if_nobody_leads(client, "the numbers are as of the last leader")
         return [tenant_shown(each) for each in found]
 
 
-async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
+async def _risks(target: Target, names: Sequence[str]) -> list[TenantAtRisk]:
     async with target.client() as client:
         from webhook.cli.cluster.installed import read_active_policy  # noqa: PLC0415 - imports what reads a policy
 
-        return await read_risks(client, await read_active_policy(client, None), names)
+        policy = await read_active_policy(client, None)
+        found = sorted((await read_risks(client, policy, names)).items())
+        most = policy.saves.max_at_risk
+        return [TenantAtRisk(name, tier, Work(work, exact), most.get(tier)) for (name, tier, exact), work in found]
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:
-    columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "For queue", "Hard", "Free")
+    columns = ("Tenant", "Row", "Usage", "Used", "Pending", "Reserved", "For queue", "Hard", "Quota left")
     rows = [
-        (each.name, row.subject, bar(row), row.numbers[0], str(row.pending), *row.numbers[1:])
+        (each.name, row.subject, bar(row), row.numbers[0], str(row.pending), *row.numbers[1:-1], row.numbers[-1] + odd)
         for each in found
+        for odd in (" (not Ready)" if each.not_ready else "",)
         for row in each.rows
     ]
     notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
-    notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
+    without = {"charged elsewhere": "Kueue or KAI counts its GPUs"}
+    alone = (each for each in found if not each.rows and (each.on_exceed in without or not each.problems))
+    notes += [f"{each.name}: {without.get(each.on_exceed, 'no row limits its GPUs')}" for each in alone]
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
     tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.queue.entries, found)))
@@ -102,12 +115,13 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
 
 
 def _line(tenant: TenantShown) -> Table:
-    columns = ("Place", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
+    columns = ("Position", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
     rows = [
         (*map(str, (each.nth, each.namespace, each.workload, each.tier or "-", each.pods, each.gpus, each.since)), why)
         for each, why in ((each, each.waits_for) for each in tenant.queue.entries)
     ]
-    return Table(columns, rows, f"The queue of tenant {tenant.name}: {tenant.queue.sentence}")
+    title = f"The queue of tenant {tenant.name}: {tenant.queue.sentence}. {tenant.queue_order}"
+    return Table(columns, rows, title.rstrip(". "))
 
 
 def bar(row: RowShown) -> str:

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import served_version, server_version
-from webhook.kube.reflector import Reflector, Reflectors, Source, Store
+from webhook.kube.reflector import Reflectors, Source, Store, storing
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read, view
+from webhook.policy.devices import OfferedDevice, ResourceSlice
 from webhook.policy.values.gpu_supply import Version
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP, Selector
@@ -54,9 +55,8 @@ class DeviceClassInformer(Reflectors):
             return
         self._on_change, self.cluster_version = on_change, await server_version(self._client)
         source, slices = Source(path(version, _CLASSES)), Source(path(version, _SLICES))
-        self._reflectors = (Reflector(self._client, source, _read, self._classes.update, self._classes.replace),)
-        of_slices = Reflector(self._client, slices, gpu_driver, self._slices.update, self._slices.replace)
-        self._of_slices = Reflectors(of_slices)
+        self._reflectors = (storing(self._client, source, _read, self._classes),)
+        self._of_slices = Reflectors(storing(self._client, slices, gpu_driver, self._slices))
         self.start()
 
     async def stop(self) -> None:
@@ -79,10 +79,10 @@ async def device_classes(client: Client) -> Classes:
     version = await served_version(client, GROUP, _CLASSES)
     if version is None:
         return {}
-    found = [await _read(raw) async for raw in listed_objects(client.list_pages(path(version, _CLASSES)))]
+    found = [_read(raw) async for raw in listed_objects(client.list_pages(path(version, _CLASSES)))]
     drivers: list[str | None] = []
     if any(each.unknown_drivers for each in found):
-        drivers = [await gpu_driver(raw) async for raw in listed_objects(client.list_pages(path(version, _SLICES)))]
+        drivers = [gpu_driver(raw) async for raw in listed_objects(client.list_pages(path(version, _SLICES)))]
     return _with_slices({each.name: each for each in found}, [each for each in drivers if each is not None])
 
 
@@ -94,7 +94,7 @@ def device_class(tree: object) -> DeviceClass:
     return DeviceClass(name, expressions, found.spec.extended_resource_name, created=made)
 
 
-async def _read(raw: msgspec.Raw) -> DeviceClass:
+def _read(raw: msgspec.Raw) -> DeviceClass:
     return device_class(msgspec.json.decode(raw))
 
 
@@ -109,37 +109,13 @@ _TYPES = ("gpu", "vgpu", "mig")
 """Values of an attribute `type` of GPUs."""
 
 
-class _Attribute(View, frozen=True):
-    string: str = ""
-
-
-class _Offered(View, frozen=True):
-    attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
-    capacity: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
-
-
-class _Device(_Offered, frozen=True):
-    """A device. v1beta1 has all fields under `basic`."""
-
-    basic: _Offered = _Offered()
-
-
-class _SliceSpec(View, frozen=True):
-    driver: str = ""
-    devices: tuple[_Device, ...] = ()
-
-
-class _Slice(View, frozen=True):
-    spec: _SliceSpec = _SliceSpec()
-
-
-async def gpu_driver(raw: msgspec.Raw) -> str | None:
+def gpu_driver(raw: msgspec.Raw) -> str | None:
     """Return the driver of a slice with GPUs; None for any other slice."""
-    spec = read(raw, _Slice).spec
+    spec = read(raw, ResourceSlice).spec
     return spec.driver if any(_is_gpu(each) or _is_gpu(each.basic) for each in spec.devices) else None
 
 
-def _is_gpu(offered: _Offered) -> bool:
-    typed = (each.string for name, each in offered.attributes.items() if name.rpartition("/")[2] == "type")
+def _is_gpu(offered: OfferedDevice) -> bool:
+    typed = (each.text for name, each in offered.attributes.items() if name.rpartition("/")[2] == "type")
     named = any(_OF_GPUS.fullmatch(name) for name in (*offered.attributes, *offered.capacity))
     return named or any(each in _TYPES for each in typed)

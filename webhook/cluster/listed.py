@@ -15,11 +15,12 @@ from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import served_version
 from webhook.kube.errors import NotFound
 from webhook.objects.node_fit import Taint
-from webhook.objects.pods import Metadata, Named, Quantity
+from webhook.objects.pods import Named
 from webhook.objects.quantities import quantity
 from webhook.objects.view import Tree, View, read
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
 from webhook.policy.preemption.disruption_budget import DisruptionBudget, disruption_budget
+from webhook.policy.preemption.node_state import SchedulableNode
 from webhook.policy.quota.charges import flavor_on
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
@@ -51,30 +52,9 @@ class GpuNode(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...] = ()
 
 
-class _Condition(View, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(View, frozen=True):
-    allocatable: dict[str, Quantity] = msgspec.field(default_factory=dict)
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Spec(View, frozen=True):
-    unschedulable: bool = False
-    taints: tuple[Taint, ...] = ()
-
-
-class _Node(View, frozen=True):
-    metadata: Metadata = Metadata()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-
 def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
     """Return the extended resources that device plugins report on a node, with their amounts."""
-    found = read(raw, _Node).status.allocatable
+    found = read(raw, SchedulableNode).status.allocatable
     return {name: str(amount) for name, amount in found.items() if "/" in name and str(amount) != "0"}
 
 
@@ -89,7 +69,7 @@ async def all_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
 
 
 def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
-    found = read(raw, _Node)
+    found = read(raw, SchedulableNode)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
     weights = policy.weights
     # A device plugin that is gone leaves a 0. The scheduler then takes such a resource from DRA.
@@ -112,7 +92,7 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
 def way_out(node: str) -> str:
     """Return how to end the wait for pods on a lost node (KEP-2268)."""
     taint = f"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-    return f"If the node is off and stays so: {taint}, or delete the Node"
+    return f"Only if the machine is really off: {taint}, or delete the Node; remove the taint when the machine is back"
 
 
 async def tenant_quotas(client: Client) -> list[TenantQuota]:

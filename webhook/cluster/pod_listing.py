@@ -1,6 +1,7 @@
 """Lists pods and reduces each at once to a summary for reports, because a cluster may have tens of thousands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 
 import msgspec
@@ -16,8 +17,9 @@ from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
+from webhook.policy.checkpoint.listen import REPORT_VOLUME
 from webhook.policy.quota.charges import named_flavor, tier_counted
-from webhook.policy.quota.demand import asked_of, gpu_holders, peak_request, used_gpus
+from webhook.policy.quota.demand import asked_of, gpu_holders, let_in_with, peak_request, used_gpus
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices
@@ -33,12 +35,14 @@ class PodSummary(msgspec.Struct, frozen=True):
 
     `tier` is the tier in whose rows it counts, by its class; `tier_label` is its label, and `flavor` the flavor that it
     is bound to. `gang` is the uid of its gang if that isn't its controller, and `group` its PodGroup. `queued`: it
-    waits for quota behind our gate. `ends`: it is being deleted, and its grace period ends then. `unread`: the devices
-    of its claims are not known.
+    waits for quota behind our gate. `ends`: it is being deleted, and its grace period ends then.
+
+    `claimed` are the GPUs of its claims that it was admitted with, for callers that read no claims.
 
     The other fields are set for pods with GPUs only. `asks` are its GPUs by resource, `workload_type` the type of the
     pod by itself. `hook`: each container with GPUs has a preStop. `hook_asked` is the hook of its annotation.
     `unscheduled` is its scheduler's reason why it has no node. `work_to_lose`: since when, in seconds since 1970.
+    `reports`: it can report its saves.
     """
 
     namespace: str
@@ -52,10 +56,10 @@ class PodSummary(msgspec.Struct, frozen=True):
     tier: str | None = None
     flavor: str | None = None
     gpus: Decimal = NOTHING
+    claimed: Decimal = NOTHING
     cpu: Decimal = NOTHING
     memory: Decimal = NOTHING
     node: str = ""
-    phase: str = "Pending"
     created: str = ""
     owner: OwnerReference | None = None
     grace: int = 30
@@ -64,7 +68,6 @@ class PodSummary(msgspec.Struct, frozen=True):
     gated: bool = False
     queued: bool = False
     ends: str = ""
-    unread: bool = False
     asks: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
     workload_type: WorkloadType | None = None
     hook: bool = False
@@ -73,6 +76,7 @@ class PodSummary(msgspec.Struct, frozen=True):
     scheduler: str = ""
     unscheduled: str = ""
     work_to_lose: float | None = None
+    reports: bool = False
 
     @property
     def made_by(self) -> str:
@@ -110,15 +114,12 @@ async def pods_with_json(
 
 
 async def pod_summary(found: SeenPod, policy: TierPolicy, claims: Claims) -> PodSummary:
-    """Reduce a pod, with the devices of its claims. It is `unread` if a claim can't be read. Raises Refused."""
-    devices, unread = list[Devices](), False
-    try:
+    """Reduce a pod, with the devices of its claims up to the first that can't be read. Raises Refused."""
+    devices = list[Devices]()
+    with suppress(Unreadable):
         for claim in found.spec.resource_claims:
             devices += await claims(found.metadata.namespace, claim)
-    except Unreadable:
-        unread = True
-    summary = summary_of(found, tuple(devices), policy)
-    return replace(summary, unread=True) if unread else summary
+    return summary_of(found, tuple(devices), policy)
 
 
 def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
@@ -136,10 +137,10 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
         flavor=named_flavor(found, policy.flavors),
         gpus=used_gpus(found, devices, policy),
+        claimed=sum(let_in_with(metadata).values(), NOTHING),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
         node=spec.node_name,
-        phase=found.status.phase,
         created=metadata.creation_timestamp or "",
         owner=metadata.controller,
         grace=grace_of(found),
@@ -149,7 +150,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         queued=found.waits_for_quota,
         ends=metadata.deletion_timestamp or "",
     )
-    if not summary.gpus:
+    if not (summary.gpus or summary.claimed):
         return summary
     holders = [spec.containers[index] for index in gpu_holders(found, devices, policy)]
     return replace(
@@ -162,6 +163,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         scheduler=spec.scheduler_name,
         work_to_lose=found.began if has_work_to_lose(found, policy) else None,
         unscheduled="" if spec.node_name else found.unscheduled,
+        reports=any(each.name == REPORT_VOLUME for each in spec.volumes),
     )
 
 

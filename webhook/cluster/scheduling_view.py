@@ -1,4 +1,4 @@
-"""Follows what preemption for devices of DRA is judged by: pods, nodes, devices, claims, budgets and groups.
+"""Follows what preemption for devices of DRA is judged by: pods, nodes, devices, claims, budgets, groups and storage.
 
 Each object is reduced at once to what is judged of it. The leader follows them only while the policy wants it.
 """
@@ -7,23 +7,32 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
-from webhook.cluster.listed import device_claims, device_taint_rules, disruption_budgets, resource_slices
 from webhook.cluster.pod_informer import RUNNING
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import served_version
 from webhook.kube.reflector import Reflector, Reflectors, Source, Store
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, read, view
+from webhook.objects.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    StorageClass,
+    VolumeClaim,
+    persistent_volume,
+)
+from webhook.objects.view import Tree, View, read, view
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice, inventory
 from webhook.policy.preemption.cluster_state import ClusterState
 from webhook.policy.preemption.disruption_budget import DisruptionBudget, disruption_budget
 from webhook.policy.preemption.node_state import NodeState, SchedulableNode, node_state
 from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_state
+from webhook.policy.preemption.reservation import Reservation, reservations_on
+from webhook.policy.preemption.storage_state import StorageState
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP
@@ -32,13 +41,15 @@ from webhook.sentences.sentence import sentence
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+V = TypeVar("V", bound=View)
+C = TypeVar("C", DeviceClaim, VolumeClaim)
 
-POD_GROUPS = "scheduling.k8s.io"
-"""Their API group."""
+POD_GROUPS, STORAGE = "scheduling.k8s.io", "storage.k8s.io/v1"
+"""The API group of PodGroups, and the API of StorageClasses, CSIDrivers and CSINodes."""
 
 
 class _Stores(msgspec.Struct):
-    """The stores, by what they hold. Nodes are by name, all others by uid."""
+    """The stores, by what they hold. Objects of namespaces are by uid, nodes and objects of storage by name."""
 
     pods: Store[PodState]
     nodes: Store[NodeState]
@@ -47,6 +58,11 @@ class _Stores(msgspec.Struct):
     taints: Store[DeviceTaintRule]
     budgets: Store[DisruptionBudget]
     groups: Store[PodGroup]
+    volume_claims: Store[VolumeClaim]
+    volumes: Store[PersistentVolume]
+    storage_classes: Store[StorageClass]
+    csi_drivers: Store[CSIDriver]
+    csi_nodes: Store[CSINode]
 
 
 class SchedulingView(Reflectors):
@@ -67,27 +83,25 @@ class SchedulingView(Reflectors):
         def node(raw: msgspec.Raw) -> NodeState:
             return node_state(read(raw, SchedulableNode))
 
-        reflectors = [
-            _reflector(client, RUNNING, pod, found.pods),
-            _reflector(client, Source(path("v1", "nodes")), node, found.nodes),
-            _reflector(
-                client, Source(path("policy/v1", "poddisruptionbudgets"), key="uid"), disruption_budget, found.budgets
-            ),
+        sources: list[tuple[Source, Callable[[msgspec.Raw], object], Store[Any]]] = [
+            (RUNNING, pod, found.pods),
+            (Source(path("v1", "nodes")), node, found.nodes),
+            (Source(path("policy/v1", "poddisruptionbudgets"), key="uid"), disruption_budget, found.budgets),
+            (Source(path("v1", "persistentvolumeclaims"), key="uid"), _reads(VolumeClaim), found.volume_claims),
+            (Source(path("v1", "persistentvolumes")), persistent_volume, found.volumes),
+            (Source(path(STORAGE, "storageclasses")), _reads(StorageClass), found.storage_classes),
+            (Source(path(STORAGE, "csidrivers")), _reads(CSIDriver), found.csi_drivers),
+            (Source(path(STORAGE, "csinodes")), _reads(CSINode), found.csi_nodes),
         ]
-        dra, scheduling = partial(served_version, client, GROUP), partial(served_version, client, POD_GROUPS)
-        if version := await dra("resourceclaims"):
-            source = Source(path(version, "resourceclaims"), key="uid")
-            reflectors.append(_reflector(client, source, partial(read, shape=DeviceClaim), found.claims))
-        if version := await dra("resourceslices"):
-            source = Source(path(version, "resourceslices"), key="uid")
-            reflectors.append(_reflector(client, source, partial(read, shape=ResourceSlice), found.slices))
-        if version := await dra("devicetaintrules"):
-            source = Source(path(version, "devicetaintrules"), key="uid")
-            reflectors.append(_reflector(client, source, partial(read, shape=DeviceTaintRule), found.taints))
-        if version := await scheduling("podgroups"):
-            source = Source(path(version, "podgroups"), key="uid")
-            reflectors.append(_reflector(client, source, partial(read, shape=PodGroup), found.groups))
-        return cls(found, *reflectors)
+        for group, plural, shape, store in (
+            (GROUP, "resourceclaims", DeviceClaim, found.claims),
+            (GROUP, "resourceslices", ResourceSlice, found.slices),
+            (GROUP, "devicetaintrules", DeviceTaintRule, found.taints),
+            (POD_GROUPS, "podgroups", PodGroup, found.groups),
+        ):
+            if version := await served_version(client, group, plural):
+                sources.append((Source(path(version, plural), key="uid"), _reads(shape), store))
+        return cls(found, *(_reflector(client, *each) for each in sources))
 
     def node_written(self, tree: Tree) -> None:
         """A node is as the answer to a write shows it: the watch may tell of that later."""
@@ -100,21 +114,40 @@ class SchedulingView(Reflectors):
         return sorted(found, key=lambda each: each.waits_since or 0.0)
 
     def reserved(self) -> list[NodeState]:
-        """Return the nodes that bear our taint or our annotation."""
-        return [each for each in self._found.nodes.objects.values() if each.reserved_for or each.reservation]
+        """Return the nodes that bear our taint, label or annotation."""
+        return [each for each in self._found.nodes.objects.values() if each.is_marked]
 
     def state(
-        self, classes: Mapping[str, DeviceClass], now: float, at_risk: Mapping[str, float]
+        self,
+        classes: Mapping[str, DeviceClass],
+        now: float,
+        at_risk: Mapping[str, float],
+        unsaved_since: Mapping[str, float],
     ) -> Callable[[], ClusterState]:
         """Return what makes the state of now, which takes a while and may be called in another thread."""
         found = self._found
         pods, nodes, groups = dict(found.pods.objects), dict(found.nodes.objects), list(found.groups.objects.values())
         slices, taints = list(found.slices.objects.values()), list(found.taints.objects.values())
         claims, budgets = list(found.claims.objects.values()), list(found.budgets.objects.values())
+        volume_claims, volumes = list(found.volume_claims.objects.values()), dict(found.volumes.objects)
+        storage_classes, csi_drivers = dict(found.storage_classes.objects), dict(found.csi_drivers.objects)
+        csi_nodes = dict(found.csi_nodes.objects)
 
         def made() -> ClusterState:
             devices = inventory(slices, taints, claims, classes)
-            return ClusterState(nodes, pods, _claims(claims), devices, now, _budgets(budgets), _groups(groups), at_risk)
+            storage = StorageState(_by_key(volume_claims), volumes, storage_classes, csi_drivers, csi_nodes)
+            return ClusterState(
+                nodes,
+                pods,
+                _by_key(claims),
+                devices,
+                now,
+                _budgets(budgets),
+                _groups(groups),
+                at_risk,
+                unsaved_since,
+                storage,
+            )
 
         return made
 
@@ -122,29 +155,23 @@ class SchedulingView(Reflectors):
 async def listed_state(client: Client, policy: TierPolicy, now: float) -> ClusterState:
     """Read the same once, for a command. Raises ApiError."""
 
-    async def objects(place: str, params: Mapping[str, str] | None = None) -> list[msgspec.Raw]:
-        return [raw async for raw in listed_objects(client.list_pages(place, params))]
-
-    pods = [pod_state(read(raw, SchedulablePod), policy) for raw in await objects(RUNNING.path, RUNNING.params)]
-    nodes = [node_state(read(raw, SchedulableNode)) for raw in await objects(path("v1", "nodes"))]
-    claims = await device_claims(client)
-    slices, taints = await resource_slices(client), await device_taint_rules(client)
-    budgets = _budgets(await disruption_budgets(client))
-    version = await served_version(client, POD_GROUPS, "podgroups")
-    groups = [read(raw, PodGroup) for raw in await objects(path(version, "podgroups"))] if version else []
-    return ClusterState(
-        nodes={each.name: each for each in nodes},
-        pods={each.uid: each for each in pods},
-        claims=_claims(claims),
-        inventory=inventory(slices, taints, claims, policy.classes),
-        now=now,
-        budgets=budgets,
-        groups=_groups(groups),
-    )
+    there = await SchedulingView.of(client, lambda: policy)
+    await there.read_once()
+    return there.state(policy.classes, now, {}, {})()
 
 
-def _claims(found: Iterable[DeviceClaim]) -> dict[str, DeviceClaim]:
+async def node_reservations(client: Client) -> tuple[Reservation, ...]:
+    """List the nodes that are reserved, by reservation. Raises ApiError."""
+    pages = client.list_pages(path("v1", "nodes"))
+    return reservations_on([node_state(read(raw, SchedulableNode)) async for raw in listed_objects(pages)])
+
+
+def _by_key(found: Iterable[C]) -> dict[str, C]:
     return {each.key: each for each in found}
+
+
+def _reads(shape: type[V]) -> Callable[[msgspec.Raw], V]:
+    return partial(read, shape=shape)
 
 
 def _budgets(found: Iterable[DisruptionBudget]) -> dict[str, list[DisruptionBudget]]:

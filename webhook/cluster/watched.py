@@ -21,7 +21,7 @@ from webhook.cluster.listed import plugged_resources
 from webhook.cluster.views import priority_class
 from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
-from webhook.kube.reflector import Informer, Reflector, Reflectors, Source, Store
+from webhook.kube.reflector import Reflector, Reflectors, Source, Store, storing
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
@@ -277,20 +277,19 @@ class Watched(Reflectors):
     def __init__(self, client: Client) -> None:
         self._listeners: list[Callable[[], None]] = []
         self._overlaps: dict[str, Overlap] | None = None
-        self._classes = Informer(
-            client, _CLASSES, lambda raw: priority_class(msgspec.json.decode(raw)), Store(self._changed)
-        )
-        self._namespaces = Informer(
-            client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), Store(self._changed)
-        )
+        self._classes = Store[PriorityClass](self._changed)
+        self._namespaces = Store[Namespace](self._changed)
         self.quotas = TenantStore(self._changed)
-        quotas = Informer(client, _TENANT_QUOTAS, watched_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
         self.plugins = PluginInformer(client)
         self.device_classes = DeviceClassInformer(client)
         self._others = self.nodes, self.plugins, self.device_classes
-        self._resolver = TenantResolver(self._namespaces.store.get, lambda name: stored_namespace(client, name))
-        super().__init__(self._classes.reflector, self._namespaces.reflector, quotas.reflector)
+        self._resolver = TenantResolver(self._namespaces.get, lambda name: stored_namespace(client, name))
+        super().__init__(
+            storing(client, _CLASSES, lambda raw: priority_class(msgspec.json.decode(raw)), self._classes),
+            storing(client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), self._namespaces),
+            storing(client, _TENANT_QUOTAS, watched_tenant_quota, self.quotas),
+        )
 
     async def stop(self) -> None:
         """End the watches; the client stays open."""
@@ -304,7 +303,7 @@ class Watched(Reflectors):
         self._listeners.append(listener)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        return self._classes.store.objects
+        return self._classes.objects
 
     def tenants(self) -> Sequence[Tenant]:
         return self._resolver.tenants
@@ -324,11 +323,11 @@ class Watched(Reflectors):
         return self._overlaps.get(tenant)
 
     def namespaces(self) -> Sequence[Namespace]:
-        return tuple(self._namespaces.store.objects.values())
+        return tuple(self._namespaces.objects.values())
 
     def seen_namespace(self, name: str) -> Namespace | None:
         """Return a namespace if the watch has shown it."""
-        return self._namespaces.store.objects.get(name)
+        return self._namespaces.get(name)
 
     def tenant_name(self, namespace: str) -> str | None:
         return self._resolver.tenant_name(namespace)

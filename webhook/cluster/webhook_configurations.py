@@ -14,6 +14,7 @@ from webhook.kube.client import Client, listed_objects, path
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
+from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tenants import Requirement
 
 GROUP = "admissionregistration.k8s.io/v1"
@@ -105,6 +106,15 @@ def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[s
     """Tell whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
     entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
     return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
+
+
+def exempt_namespaces(configurations: Iterable[WebhookConfiguration]) -> frozenset[str]:
+    """Return the namespaces that are exempt by their names, as the chart writes them."""
+    entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
+    lines = (line for entry in entries for line in entry.namespaces)
+    return frozenset(
+        name for line in lines if (line.key, line.operator) == (NAME_LABEL, "NotIn") for name in line.values
+    )
 
 
 def missing_kinds(configurations: Iterable[WebhookConfiguration]) -> tuple[Kind, ...]:

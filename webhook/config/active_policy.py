@@ -55,10 +55,12 @@ class ActivePolicy:
 
     @property
     def problem(self) -> str:
-        """The reason why the file is not active, or a problem of the active one; "" if there is none."""
-        if self._complaint:
-            return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
-        return "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
+        """The reason why the file is not active, and the problems of the active one; "" if there is none."""
+        amiss = "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
+        if not self._complaint:
+            return amiss
+        complaint = self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
+        return f"{complaint}; and the active policy is not as it should be: {amiss}" if amiss else complaint
 
     def tell_source(self, problem: str) -> None:
         """Note a problem of the file's ConfigMap; "" for none. The mounted file outlives it."""
@@ -69,6 +71,7 @@ class ActivePolicy:
 
         Raises ConfigError if there is no such text.
         """
+        self.text = last_good
         try:
             text = self._read()
             policy = self._parsed(text)
@@ -140,7 +143,8 @@ class ActivePolicy:
 
     def _parsed(self, text: str) -> TierPolicy:
         policy = parse(text, str(self._path))
-        problems = self._check(policy)
+        # The active text stays active whatever happens to the cluster, and `problem` says what is wrong there.
+        problems = self._check(policy) if text != self.text else ()
         if problems:
             raise ConfigError(str(self._path), problems)
         return policy

@@ -21,7 +21,9 @@ from webhook.config.yaml_text import NotYaml, trees
 from webhook.objects.data_files import data_file
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
+from webhook.policy.saves.node_signals import signals_with
 from webhook.policy.values.tier_policy import (
+    AtOnce,
     Checkpoint,
     Flavor,
     GpuShare,
@@ -31,6 +33,7 @@ from webhook.policy.values.tier_policy import (
     Mode,
     Placement,
     Rule,
+    Saves,
     Scheduling,
     TierPolicy,
 )
@@ -49,17 +52,17 @@ def presets() -> list[str]:
 
 def load(path: Path) -> TierPolicy:
     """Return the policy in a file. Raises ConfigError with every problem, also if the file can't be read."""
-    return _policy(read_file(path))
+    return policy_of(read_file(path))
 
 
 def parse(text: str, source: str = "policy") -> TierPolicy:
     """Return the policy in a text. Raises ConfigError with every problem, each with the field's path."""
-    return _policy(_fields(text, source))
+    return policy_of(_fields(text, source))
 
 
 def preset_policy(name: str = DEFAULT_PRESET) -> TierPolicy:
     """Return the policy of a preset alone. Raises ConfigError if there is none of that name."""
-    return _policy(preset_file(name))
+    return policy_of(preset_file(name))
 
 
 def preset_file(name: str) -> PolicyFile:
@@ -96,7 +99,8 @@ def _fields(text: str, source: str) -> PolicyFile:
     if name != "":
         preset = data_file(__name__, "gpu_resources.yaml") | data_file(__name__, f"presets/{name}.yaml")
         own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
-        left_out = ("apiVersion", "kind", *(_NAMES_TIERS if "tiers" in own else ()))
+        # A preset's mode is the default, and a file without one is told from a file that names it.
+        left_out = ("apiVersion", "kind", "mode", *(_NAMES_TIERS if "tiers" in own else ()))
         tree = _merged({key: value for key, value in preset.items() if key not in left_out}, own)
 
     # 3. Each field is valid, and the fields agree.
@@ -140,7 +144,7 @@ def _merged(below: Tree, above: Tree) -> Tree:
     return merged
 
 
-def _policy(file: PolicyFile) -> TierPolicy:
+def policy_of(file: PolicyFile) -> TierPolicy:
     kueue = None
     if file.kueue.workload_priority_classes:
         selector = view(file.kueue.managed_jobs_namespace_selector.model_dump(by_alias=True), LabelSelector)
@@ -189,12 +193,15 @@ def _policy(file: PolicyFile) -> TierPolicy:
             listener_image=checkpoint.listener_image,
             pod_failure_policy=checkpoint.pod_failure_policy,
         ),
+        saves=Saves(file.saves.max_at_risk_seconds, file.saves.at_once.made(AtOnce)),
         placement={tier: section.made(Placement) for tier, section in file.placement.items()},
         scheduling={tier: section.made(Scheduling) for tier, section in file.scheduling.items()},
+        autoscaler=file.autoscaler,
         templates=file.templates,
         kueue=kueue,
         eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},
         device_preemption=file.preemption.dra,
+        node_signals=signals_with(each.model_dump(exclude_none=True) for each in file.node_signals),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 
@@ -214,6 +221,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
         ("tiers[{}].value", "another tier has that value", [str(each.value) for each in file.tiers]),
         ("resourceFlavors[{}].name", "listed twice", [each.name for each in file.resource_flavors]),
         ("kinds[{}]", "listed twice", [str(each) for each in file.kinds]),
+        ("nodeSignals[{}].id", "listed twice", [each.id for each in file.node_signals]),
         ("resources[{}]", "listed twice", [each.title for each in file.resources]),
     ):
         for index, value in enumerate(values):
@@ -291,6 +299,7 @@ def _dropped(tree: Tree, path: Sequence[int | str]) -> bool:
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
+    yield from ((f"saves.maxAtRiskSeconds.{name}", name) for name in file.saves.max_at_risk_seconds)
     yield "defaultTier", file.default_tier
     yield from ((f"workloadTypes.{workload_type}", name) for workload_type, name in file.workload_types.items())
     for workload_type, names in file.allowed_tiers_by_type.items():
@@ -302,3 +311,4 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     yield from ((f"checkpoint.maxGracePeriodSecondsByTier.{name}", name) for name in caps)
     yield from ((f"placement.{name}", name) for name in file.placement)
     yield from ((f"scheduling.{name}", name) for name in file.scheduling)
+    yield from ((f"autoscaler.{name}", name) for name in file.autoscaler)

@@ -30,8 +30,10 @@ from webhook.config.sections import (
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import completed, missing, reader, unwanted
+from webhook.policy.checkpoint.work_lost import LEAST_AT_RISK, MOST_AT_RISK
+from webhook.policy.saves.node_signals import BUILT_IN
 from webhook.policy.values.tenants import Operator
-from webhook.policy.values.tier_policy import DevicePreemption, Hook, HookKind, Telling
+from webhook.policy.values.tier_policy import DevicePreemption, Hook, HookKind, Telling, Urgency
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
 from webhook.policy.workloads.kind_table import WorkloadType
 
@@ -41,26 +43,16 @@ HIGHEST_VALUE = 1_000_000_000
 LEAST_MEMORY = 2**28
 """Bytes: less is a number without its unit."""
 
-Name = Annotated[
+Name = Annotated[str, Field(max_length=63 - len(NONPREEMPTING)), matching("tierName")]
+ServiceAccount = Annotated[str, matching("serviceAccount")]
+ExtendedResource = Annotated[str, matching("extendedResource")]
+SignalKey = Annotated[str, matching("signalKey")]
+Protection = Annotated[
     str,
-    Field(max_length=63 - len(NONPREEMPTING)),
-    matching(
-        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", ": should be small letters and digits, with - or . between, as in gpu-batch"
-    ),
+    matching("protection"),
+    Field(description="`Protect`, `Allow`, or a time of protection such as `24h`"),
 ]
-ServiceAccount = Annotated[
-    str, matching(r"[^:]+:[^:]+", ": should be as in team-a:trainer: a namespace, a colon, a name")
-]
-
-
-ExtendedResource = Annotated[
-    str,
-    matching(
-        r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
-        ": should be as in nvidia.com/gpu: a domain, a slash, a name",
-    ),
-]
-"""A name without a domain is a resource of Kubernetes itself."""
+"""What a tier's pods tell autoscalers. The time is written as Go writes it, because Karpenter reads it so."""
 
 
 class TierSection(Section):
@@ -98,7 +90,7 @@ class ResourceSection(Section):
 
     @field_validator("memory_per_gpu")
     @classmethod
-    def _with_its_unit(cls, value: str) -> str:
+    def _require_unit(cls, value: str) -> str:
         try:
             sensible = quantity(value, "memoryPerGPU") >= LEAST_MEMORY
         except Refused:
@@ -200,11 +192,11 @@ class CheckpointSection(Section):
     tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
-    max_grace_period_seconds_by_tier: dict[str, Annotated[int, Field(ge=1, le=86_400)]] = Field(default_factory=dict)
+    max_grace_period_seconds_by_tier: dict[
+        str, Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
+    ] = Field(default_factory=dict)
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
-    listener_image: Annotated[
-        str, matching(r"[!-~]{0,500}", ": should be an image, as in example.com/gpu-tiers:1.0")
-    ] = ""
+    listener_image: Annotated[str, matching("image")] = ""
 
     @model_validator(mode="after")
     def _room_for_a_save(self) -> Self:
@@ -227,6 +219,35 @@ class CheckpointSection(Section):
 
 
 _CAP = "maxGracePeriodSeconds"
+
+
+class AtOnceSection(Section):
+    """How many runs may save at the same time: in the cluster, of a tenant, and to a PersistentVolumeClaim."""
+
+    cluster: int = Field(default=32, ge=1, le=10_000)
+    tenant: int = Field(default=16, ge=1, le=10_000)
+    volume_claim: int = Field(default=4, ge=1, le=10_000)
+
+
+class SavesSection(Section):
+    """Asks trainings that [report](checkpointing.md#reports) to [save and train on](saves.md).
+
+    `maxAtRiskSeconds` is the most work, in seconds, that pods of a tier may lose; the annotation
+    `gpu-tiers.dev/checkpoint-max-at-risk` of a pod comes before it. `atOnce` protects the storage.
+    """
+
+    max_at_risk_seconds: dict[
+        str,
+        Annotated[
+            int,
+            Field(
+                ge=LEAST_AT_RISK,
+                le=MOST_AT_RISK,
+                description=f"seconds, from {LEAST_AT_RISK} to {MOST_AT_RISK}",
+            ),
+        ],
+    ] = Field(default_factory=dict)
+    at_once: AtOnceSection = AtOnceSection()
 
 
 class SelectorLineSection(Section):
@@ -285,6 +306,37 @@ class PreemptionSection(Section):
     dra: Annotated[DevicePreemption, OFF_IS_A_WORD, ON_IS_A_WORD] = "Off"
 
 
+class NodeSignalSection(Section):
+    """A sign that a node will end. An entry with an `id` of [the table](#node-signals) changes that row.
+
+    `value` is that of the taint or label, or the status of the condition; without it any value counts, and of a
+    condition True. The most urgent signal counts, then the shortest notice. `ignore: true` switches a row off.
+    """
+
+    id: Name
+    where: Literal["Taint", "Condition", "Label", "Unschedulable"] | None = None
+    key: SignalKey | None = None
+    value: str | None = Field(default=None, max_length=63)
+    urgency: Urgency | None = None
+    notice: int | None = Field(default=None, ge=1, le=86_400, alias="noticeSeconds")
+    ignore: StrictBool = False
+
+    @model_validator(mode="after")
+    def _found_on_a_node(self) -> Self:
+        known = next((row for row in BUILT_IN if row.id == self.id), None)
+        where = self.where or (known.where if known else None)
+        key = self.key or (known.key if known else "")
+        if known is None and self.ignore:
+            raise ValueError(
+                f'"{self.id}" is not in the table; its ids: {", ".join(sorted(row.id for row in BUILT_IN))}'
+            )
+        if where is None:
+            raise ValueError("a signal of your own needs where: Taint, Condition, Label or Unschedulable")
+        if (where == "Unschedulable") == bool(key):
+            raise ValueError("Taint, Condition and Label need a key, and Unschedulable takes none")
+        return self
+
+
 class PolicyFile(Section):
     """The whole file, the preset merged in."""
 
@@ -311,9 +363,12 @@ class PolicyFile(Section):
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()
+    saves: SavesSection = SavesSection()
     placement: dict[str, PlacementSection] = Field(default_factory=dict)
     scheduling: dict[str, SchedulingSection] = Field(default_factory=dict)
+    autoscaler: dict[str, Protection] = Field(default_factory=dict)
     templates: Annotated[Literal["Off", "ValidateOnly", "Mutate"], OFF_IS_A_WORD] = "ValidateOnly"
     kueue: KueueSection = KueueSection()
     eviction_cost: EvictionCostSection = EvictionCostSection()
     preemption: PreemptionSection = PreemptionSection()
+    node_signals: tuple[NodeSignalSection, ...] = ()

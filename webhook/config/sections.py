@@ -10,6 +10,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
 from webhook.policy.placement import UNNAMED
@@ -40,8 +41,12 @@ ON_IS_A_WORD = BeforeValidator(lambda value: "On" if value is True else value)
 """YAML takes a bare Off for false, and On for true."""
 
 
-def matching(pattern: str, words: str) -> AfterValidator:
-    """Return a check of text by a pattern. `words` follow the text in its error, as in `: should be small letters`."""
+_PATTERNS = data_file(__name__, "patterns.yaml")
+
+
+def matching(form: str) -> AfterValidator:
+    """Return a check of a text by its form in patterns.yaml."""
+    pattern, words = _PATTERNS[form]["pattern"], _PATTERNS[form]["words"]
 
     def check(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
@@ -51,31 +56,13 @@ def matching(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-LabelKey = Annotated[
-    str,
-    matching(
-        r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-        ": should be the name of a label, as in example.com/job-name",
-    ),
-]
-Path = Annotated[
-    str,
-    Field(max_length=253),
-    matching(
-        r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*",
-        ": should be names with dots between, as in spec.workers.*.template; * is each item of a list or map",
-    ),
-]
-ScalePath = Annotated[
-    str,
-    Field(max_length=253),
-    matching(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", ": should be names with dots between, as in spec.replicas"),
-]
-Plural = Annotated[
-    str,
-    Field(max_length=63),
-    matching(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", ": should be small letters, as in pytorchjobs"),
-]
+LabelKey = Annotated[str, matching("labelKey")]
+Path = Annotated[str, Field(max_length=253), matching("path")]
+ScalePath = Annotated[str, Field(max_length=253), matching("scalePath")]
+Plural = Annotated[str, Field(max_length=63), matching("plural")]
+NodeLabel = Annotated[str, matching("nodeLabel")]
+NodeLabelValue = Annotated[str, matching("nodeLabelValue")]
+SchedulerName = Annotated[str, matching("schedulerName")]
 
 
 class KindSection(Section):
@@ -161,17 +148,6 @@ class OwnKindSection(KindSection):
 LONGEST_RUNTIME = 2**31 - 1
 """The largest activeDeadlineSeconds of a pod."""
 
-_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-
-
-NodeLabel = Annotated[
-    str,
-    matching(rf"([a-z0-9.-]{{1,253}}/)?{_NAME}", " is not a label; write it as in topology.kubernetes.io/rack"),
-]
-NodeLabelValue = Annotated[
-    str, matching(rf"({_NAME})?", " is not a value of a label; write letters and digits, - _ . between")
-]
-
 
 class TolerationSection(Section):
     """A toleration as a pod has it. Without `key` it tolerates every taint, without `effect` every effect."""
@@ -210,12 +186,6 @@ class PlacementSection(Section):
         if (self.strategy is None) != (self.topology_key is None):
             raise ValueError("strategy and topologyKey go together: write both or none")
         return self
-
-
-SchedulerName = Annotated[
-    str,
-    matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", " is not a name; write small letters and digits, - . between"),
-]
 
 
 class QueueSection(Section):

@@ -88,7 +88,9 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
     # 4. A scalar: its values, its limits and its pattern.
     else:
         if value not in schema.get("enum", (value,)):
-            yield f"{path}: {_quoted(value)} is not accepted; write one of {', '.join(schema['enum'])}"
+            first, *others = schema["enum"]
+            choice = f"one of {', '.join(schema['enum'])}" if others else f"{first}, or leave it out"
+            yield f"{path}: {_quoted(value)} is not accepted; write {choice}"
         if isinstance(value, int) and value < schema.get("minimum", value):
             yield f"{path}: {_quoted(value)} should be {schema['minimum']} or more"
         if isinstance(value, str):

@@ -8,35 +8,42 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
+from http import HTTPStatus
+from math import inf
 
 from webhook.cluster.scheduling_view import SchedulingView
 from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.judging_order import LATEST, LONGEST_SPELL, JudgingOrder
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.controllers.work_at_risk import PodAtRisk
 from webhook.kube.client import RFC_3339, Client, path
-from webhook.kube.errors import ApiError, Conflict, NotFound
+from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.objects.refusal import Phrase, Refused
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
-from webhook.policy.preemption.decide_preemption import decide_preemption
+from webhook.policy.preemption.decide_preemption import Known, decide_preemption
+from webhook.policy.preemption.failures import failures, failures_after, next_try, paused_until
 from webhook.policy.preemption.pod_state import PREEMPTED, PodState
-from webhook.policy.preemption.preemptor import SETTLED, EvictionPlan
+from webhook.policy.preemption.preemptor import EvictionPlan, Preemptor
 from webhook.policy.preemption.reservation import (
     End,
     Evict,
     Keep,
     Reservation,
     ReservationEnd,
-    failures,
+    Wait,
     may_reserve,
     next_step,
+    reservation_on,
     reservations,
+    reservations_on,
     reserve,
+    shared_with,
+    waiting_gangs,
     with_victims,
 )
 from webhook.policy.values.tier_policy import TierPolicy
@@ -46,30 +53,17 @@ log = logging.getLogger(__name__)
 
 ROUND = 0.5
 """Seconds between two rounds."""
-AGAIN, LATEST = 5.0, 60.0
-"""Seconds until a pod is judged again for which nobody is evicted, and at most: twice as long for the same reason."""
-MOST_JUDGED = 10
-"""Pods or gangs that are judged in a round: each takes a part of a second in a large cluster."""
+AGAIN = 5.0
+"""Seconds until the next try where all of it fails."""
 MOST_PER_MINUTE = 30
 """Reservations that are begun in a minute."""
-
-
-class LastJudged(NamedTuple):
-    """When a gang was judged last, for how long it is not judged again, and why nobody was evicted."""
-
-    at: float = 0.0
-    pause: float = 0.0
-    reason: str = ""
-
-    @property
-    def until(self) -> float:
-        return self.at + self.pause
 
 
 @dataclass(eq=False)
 class DevicePreemption:
     """Run `run` as a task. `leading`: whether this replica leads. `at_risk` are the pods with work to lose.
 
+    `unsaved_since` returns the time of the last save, or of the start, of the pods that save when they are asked.
     `exempt` are the namespaces that are exempt. `ended` hears of each reservation that ends: its tier, and how.
     """
 
@@ -78,10 +72,13 @@ class DevicePreemption:
     policy: Callable[[], TierPolicy]
     leading: Callable[[], bool]
     at_risk: Callable[[], Iterable[PodAtRisk]]
+    unsaved_since: Callable[[], Mapping[str, float]]
     events: EventWriter
     exempt: frozenset[str]
     ended: Callable[[str, str], None]
-    _judged: dict[str, LastJudged] = field(default_factory=dict)
+    saving: Mapping[str, float] = field(default_factory=dict, init=False)
+    """The pods that save before they are evicted, by uid, and when that was decided, in seconds since 1970."""
+    _order: JudgingOrder = field(default_factory=JudgingOrder)
     _begun: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PER_MINUTE))
     _problem: str = ""
     _reserved: Counter[str] = field(default_factory=Counter)
@@ -100,15 +97,17 @@ class DevicePreemption:
             except Exception:
                 log.exception("devices not preempted")
             self._reserved.clear()
+            self.saving = {}
             await asyncio.sleep(AGAIN)
 
     async def _try_round(self, view: SchedulingView) -> None:
-        """Do nothing by what is not up to date, and go on where the API server refuses one write."""
-        if problems := view.problems():
-            self._failed(problems[0])
-            return
+        """Go on where the API server refuses one write. By what is not up to date only end what is over."""
         try:
-            await self._round(view)
+            if problems := view.problems():
+                self._failed(problems[0])
+                await self._end_overdue(view)
+            else:
+                await self._round(view)
         except (ApiError, Refused) as error:
             self._failed(problem_text(error))
 
@@ -129,107 +128,163 @@ class DevicePreemption:
     async def _round(self, view: SchedulingView) -> None:
         """Take the next step of each reservation, and begin one at most."""
         # 1. Mostly nobody waits, and nothing is reserved.
-        policy = self.policy()
-        due = self._due(view, policy)
+        began, policy = time.monotonic(), self.policy()
+        due = self._order.due([each for each in view.waiting() if _may_preempt(each, policy)], time.time())
         reserved = view.reserved()
         self._reserved = Counter(each.reserved_for for each in reserved if each.reserved_for)
+        self.saving = {
+            uid: each.asked_at
+            for each in reservations_on(reserved)
+            if each.asked_at is not None and not each.victims
+            for uid in each.saving
+        }
         if not due and not reserved:
             return
         now, nodes = time.time(), ReservedNodes(self.client, view.node_written)
         at_risk = {each.uid: each.gpus * max(0.0, now - each.since) for each in self.at_risk()}
-        state = await asyncio.to_thread(view.state(policy.classes, now, at_risk))
+        state = await asyncio.to_thread(view.state(policy.classes, now, at_risk, self.unsaved_since()))
         there = reservations(state)
         for node in reserved:
-            if node.name not in {name for each in there.values() for name in each.nodes}:
-                await nodes.clear(node.name)
+            if not any(each.is_same(reservation_on(node)) for each in there):
+                await nodes.clear(node)
         if policy.device_preemption == "Remove" or self.known.eviction().devices:
-            for each in there.values():
+            for each in there:
                 await nodes.end(each)
             return
 
         # 2. Reservations go on.
-        rules = Rules(policy, self.exempt, self._queued_elsewhere())
-        for each in there.values():
+        rules, changed = Rules(policy, self.exempt, self._queued_elsewhere()), False
+        for each in there:
             try:
-                await self._step(each, state, rules, nodes)
+                changed |= await self._step(each, state, rules, nodes)
             except ApiError as error:  # the others go on
                 self._failed(str(error))
 
-        # 3. The highest of those that wait long enough. The next one is judged when the victims of this one end: they
-        #    may leave room for it.
-        failed = failures(state)
-        minute = [each for each in self._begun if each > time.monotonic() - 60]
-        if not all(each.victims for each in there.values()):
+        # 3. One more. The next one is judged when the victims of this one end: they may leave room for it, or it shares
+        #    their node.
+        if due and not changed and all(each.victims for each in there):
+            await self._begin_one(due, state, rules, nodes)
+            self._order.rest(time.monotonic() - began)
+
+    async def _begin_one(self, due: list[str], state: ClusterState, rules: Rules, nodes: ReservedNodes) -> None:
+        """Judge some of the gangs that are due, until one has pods to evict."""
+        there, failed, known, ends = reservations(state), failures(state), Known(), inf
+        if sum(each > time.monotonic() - 60 for each in self._begun) >= MOST_PER_MINUTE:
             return
-        without = [gang for gang in due if gang not in there]
-        for gang in without[:MOST_JUDGED] if len(minute) < MOST_PER_MINUTE else ():
-            if gang in failed and not failed[gang].allows(now):
-                self._judged[gang] = LastJudged(time.monotonic(), LATEST)
+        members = {gang for each in there for gang in waiting_gangs(each, state)}
+        for gang in (each for each in due if each not in members):
+            if time.monotonic() > ends:
+                return
+            if state.now < next_try(gang, failed):
+                self._order.judged(gang, "failed", again=LATEST)
                 continue
-            plan = await asyncio.to_thread(decide_preemption, gang, state, rules)
-            reason = plan.id if isinstance(plan, Phrase) else ""
-            before = self._judged.get(gang, LastJudged())
-            pause = min(2 * before.pause, LATEST) if before.reason == reason and not there else AGAIN
-            self._judged[gang] = LastJudged(time.monotonic(), pause, reason)
-            if isinstance(plan, EvictionPlan) and may_reserve(len(plan.nodes), there):
-                await self._begin(plan, rules, nodes)
+            plan = await asyncio.to_thread(decide_preemption, gang, state, rules, None, known)
+            self._order.judged(gang, plan.id if isinstance(plan, Phrase) else "")
+            # The first takes long in a large cluster. Those that need the same follow in no time.
+            ends = min(ends, time.monotonic() + LONGEST_SPELL)
+            if isinstance(plan, Phrase):
+                continue
+            if plan.victims and state.now < paused_until(state.gangs[gang][0].namespace, failed):
+                continue
+            if await self._begin(plan, there, state, rules, nodes):
                 return
 
-    def _due(self, view: SchedulingView, policy: TierPolicy) -> list[str]:
-        """Return the gangs that wait and were not judged a moment ago, the highest tier first, then the longest."""
-        waiting = view.waiting()
-        gangs = {each.gang for each in waiting}
-        self._judged = {gang: judged for gang, judged in self._judged.items() if gang in gangs}
-        now, settled = time.monotonic(), time.time() - SETTLED
-        waiting = [
-            each
-            for each in waiting
-            if self._judged.get(each.gang, LastJudged()).until < now and (each.waits_since or 0.0) < settled
-            if _may_preempt(each, policy)
-        ]
-        waiting.sort(key=lambda each: -each.priority)
-        return [*dict.fromkeys(each.gang for each in waiting)]
+    async def _end_overdue(self, view: SchedulingView) -> None:
+        """End reservations whose time is over: no node stays closed because a watch is broken."""
+        nodes = ReservedNodes(self.client, view.node_written)
+        for each in view.reserved():
+            there = reservation_on(each)
+            if there is None or time.time() >= there.until:
+                await nodes.clear(each)
 
     def _queued_elsewhere(self) -> frozenset[str]:
         namespaces = ((each.name, self.known.tenant(each)) for each in self.known.namespaces())
         return frozenset(name for name, tenant in namespaces if tenant is not None and tenant.charged_elsewhere)
 
-    async def _begin(self, plan: EvictionPlan, rules: Rules, nodes: ReservedNodes) -> None:
-        reservation = reserve(plan, time.time(), rules.longest_grace)
-        if not await nodes.reserve(reservation):
-            return
+    async def _begin(
+        self, plan: EvictionPlan, there: Sequence[Reservation], state: ClusterState, rules: Rules, nodes: ReservedNodes
+    ) -> bool:
+        """Reserve the nodes of a plan, or share one that is reserved already; False if too many are."""
+        now, shared = time.time(), next((each for each in there if each.nodes == plan.nodes), None)
+        if shared is not None:
+            reservation = shared_with(shared, plan, now, rules.longest_grace)
+            begun = await self._evict_all(plan, shared, reservation, state, nodes)
+        elif may_reserve(len(plan.nodes), there):
+            reservation = reserve(plan, now, rules.longest_grace)
+            begun = await nodes.reserve(reservation)
+        else:
+            return False
+        if begun:
+            self._note_begun(plan, reservation)
+        return True
+
+    def _note_begun(self, plan: EvictionPlan, reservation: Reservation) -> None:
         self._begun.append(time.monotonic())
-        self._judged.pop(plan.preemptor.gang, None)
+        self._order.forget(plan.preemptor.gang)
         until = datetime.fromtimestamp(reservation.until, UTC).strftime(RFC_3339)
         victims = tuple(each.shown for each in plan.victims)
-        said = sentence(Phrase("nodes-reserved", nodes=reservation.nodes, until=until, pods=victims))
-        log.info("nodes reserved", {"pod": reservation.name, "nodes": reservation.nodes, "victims": victims})
+        phrase = "nodes-reserved" if victims else "nodes-shared"
+        said = sentence(Phrase(phrase, nodes=reservation.nodes, until=until, pods=victims))
+        log.info("nodes reserved", {"pod": plan.preemptor.shown, "nodes": reservation.nodes, "victims": victims})
         for need in plan.preemptor.needs:
             self.events.add(_regarding(need.pod), "NodesReserved", said)
 
-    async def _step(self, reservation: Reservation, state: ClusterState, rules: Rules, nodes: ReservedNodes) -> None:
+    async def _step(self, reservation: Reservation, state: ClusterState, rules: Rules, nodes: ReservedNodes) -> bool:
+        """Take the next step of a reservation; return whether there was one."""
+
         def decide(gang: str, within: frozenset[str]) -> EvictionPlan | Phrase:
             return decide_preemption(gang, state, rules, within)
 
-        match await asyncio.to_thread(partial(next_step, reservation, state, decide)):
-            case Evict(victims):
-                if await nodes.write(with_victims(reservation, victims, state)):
-                    for victim in victims:
-                        await self._evict(victim, reservation)
+        step = await asyncio.to_thread(partial(next_step, reservation, state, rules.longest_grace, decide))
+        match step:
+            case Evict(plan):
+                await self._evict_all(plan, reservation, reservation, state, nodes)
             case Keep(changed):
-                await nodes.write(changed)
-            case End(outcome, why):
-                failed = outcome is ReservationEnd.FAILED
-                await nodes.end(reservation, failed_at=state.now if failed else None)
-                self.ended(reservation.tier, outcome)
-                reason = sentence(why) if why else ""
-                log.info("reservation ended", {"pod": reservation.name, "outcome": outcome, "why": reason})
-                if outcome in _PHRASES:
-                    said = sentence(Phrase(_PHRASES[outcome], nodes=reservation.nodes))
-                    for pod in (state.pods[uid] for uid in reservation.pods if uid in state.pods):
-                        self.events.add(_regarding(pod), "NodesReleased", said)
+                await nodes.write(reservation, changed)
+            case End():
+                await self._end(reservation, step, state, nodes)
+        return not isinstance(step, Wait)
 
-    async def _evict(self, victim: PodState, reservation: Reservation) -> None:
+    async def _evict_all(
+        self,
+        plan: EvictionPlan,
+        before: Reservation,
+        reservation: Reservation,
+        state: ClusterState,
+        nodes: ReservedNodes,
+    ) -> bool:
+        """Write who is evicted, then evict; False where the reservation is no longer as it was `before`."""
+        after = with_victims(reservation, plan.victims, state)
+        if not await nodes.write(before, after):
+            return False
+        for victim in plan.victims:
+            if not self.leading():
+                break  # the next leader goes on
+            try:
+                await self._evict(victim, plan.preemptor)
+            except Failed as error:
+                if not _is_refusal(error):
+                    raise
+                log.warning("pod not evicted", {"pod": victim.shown, "error": str(error)})
+                why = Phrase("eviction-refused", pod=victim.shown, said=error.said)
+                await self._end(after, End(ReservationEnd.FAILED, why, lost=True), state, nodes)
+                break
+        return True
+
+    async def _end(self, reservation: Reservation, end: End, state: ClusterState, nodes: ReservedNodes) -> None:
+        if not await nodes.end(reservation, failures_after(reservation, end, state), end.passed_on):
+            return
+        self.ended(reservation.tier, end.outcome)
+        why = sentence(end.why) if end.why else ""
+        log.info("reservation ended", {"pod": reservation.name, "outcome": end.outcome, "why": why})
+        if end.outcome in _PHRASES:
+            said = sentence(Phrase(_PHRASES[end.outcome], nodes=reservation.nodes))
+            waiting = waiting_gangs(reservation, state)
+            for pod in (state.pods[uid] for uid in reservation.pods if uid in state.pods):
+                if pod.gang in waiting:
+                    self.events.add(_regarding(pod), "NodesReleased", f"{said}. {why}" if why else said)
+
+    async def _evict(self, victim: PodState, preemptor: Preemptor) -> None:
         """Write the condition and delete the pod, as kube-scheduler does, but only the pod that was judged.
 
         With a grace of 0 the pod would be gone at once, and its devices given away while its containers still run.
@@ -239,7 +294,7 @@ class DevicePreemption:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": PREEMPTED,
-            "message": f"gpu-tiers: preempting to accommodate a pod of {reservation.tier}: {reservation.name}",
+            "message": f"gpu-tiers: preempting to accommodate a pod of {preemptor.tier.name}: {preemptor.shown}",
             "lastTransitionTime": datetime.now(UTC).strftime(RFC_3339),
         }
         at = {"uid": victim.uid, "resourceVersion": victim.version}
@@ -252,17 +307,15 @@ class DevicePreemption:
             await self.client.delete(where, version=version, uid=victim.uid, grace=grace)
         except (Conflict, NotFound):
             return  # it has changed or is gone, and is judged again
-        except ApiError as error:
-            log.warning("pod not evicted", {"pod": victim.shown, "error": str(error)})
-            return
         # As the scheduler tells it: who follows its preemptions follows ours.
         self.events.add(
-            _regarding(victim), "Preempted", f"Preempted by pod {reservation.pods[0]} on node {victim.node}"
+            _regarding(victim), "Preempted", f"Preempted by pod {preemptor.needs[0].pod.uid} on node {victim.node}"
         )
 
 
 _PHRASES: Mapping[ReservationEnd, str] = {
     ReservationEnd.FAILED: "preemption-failed",
+    ReservationEnd.EXPIRED: "preemption-failed",
     ReservationEnd.STUCK: "victim-never-ends",
     ReservationEnd.TAKEN: "devices-taken",
 }
@@ -273,6 +326,14 @@ def _may_preempt(pod: PodState, policy: TierPolicy) -> bool:
     tier = policy.tiers.of_class(pod.class_name)
     asks = bool(pod.claims) or any(policy.weights.has_class(name) for name in pod.requests)
     return tier is not None and tier.preemption_policy != "Never" and asks
+
+
+def _is_refusal(error: Failed) -> bool:
+    """Tell whether a request will be refused again: by RBAC, or by somebody's webhook or policy."""
+    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and error.code not in (
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    )
 
 
 def _regarding(pod: PodState) -> Regarding:

@@ -26,7 +26,7 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
 LONGEST_NAME = 200
-CALM = ("NodesReserved", "PolicyTaken", "Preempted", "Queued", "Admitted")
+CALM = ("NodesReserved", "PolicyTaken", "Preempted", "Queued", "Admitted", "Saved")
 """Reasons of type Normal. All others are of type Warning."""
 
 

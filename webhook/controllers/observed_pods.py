@@ -17,7 +17,7 @@ from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
 from webhook.controllers.lookup_share import LookupShare
 from webhook.controllers.placements import OpenedGates
-from webhook.controllers.pods_on_nodes import NO_CLAIMS, NO_FLAVOR, Bound, ObservedPod, PodsOnNodes, counted
+from webhook.controllers.pods_on_nodes import NO_CLAIMS, NO_FLAVOR, Bound, ObservedPod, PodsOnNodes, PodWork, counted
 from webhook.kube.client import path
 from webhook.kube.errors import ApiError
 from webhook.kube.reflector import patiently
@@ -25,10 +25,13 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
 from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE
 from webhook.objects.refusal import Unreadable
+from webhook.objects.times import unix_seconds
 from webhook.policy.assignment.request import gang_beyond
+from webhook.policy.checkpoint.work_lost import MAX_AT_RISK, max_at_risk
 from webhook.policy.quota.charges import Charge, charge_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import NOTHING
 from webhook.policy.quota.queue_status import WAITS_FOR
+from webhook.policy.saves.save_requests import SAVE_REQUESTED
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -59,6 +62,18 @@ def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
     if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
         return None
     return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
+
+
+def _work(seen: SeenPod, began: float) -> PodWork:
+    """Return what a pod has to lose since it began. An annotation that can't be read counts as none."""
+    notes = seen.metadata.annotations
+    claims = sorted({each.claim_name for each in seen.spec.volumes if each.claim_name})
+    return PodWork(
+        began,
+        max_at_risk(notes.get(MAX_AT_RISK, "")),
+        unix_seconds(notes.get(SAVE_REQUESTED)),
+        tuple(intern(each) for each in claims),
+    )
 
 
 def _short(uid: str) -> str:
@@ -216,11 +231,9 @@ class ObservedPods(PodsOnNodes):
             gated,
             workload,
         )
-        work_since = seen.began if seen.began is not None and has_work_to_lose(seen, policy) else None
+        work = _work(seen, seen.began) if seen.began is not None and has_work_to_lose(seen, policy) else None
         node, waits = intern(seen.spec.node_name), _waits(seen, holding)
-        return ObservedPod(
-            holding.namespace, holding.name, claimed, holding, node, waits, work_since=work_since, bound=seen.bound
-        )
+        return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, seen.bound)
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
         """Return the uid of the outermost workload that makes a pod, and whether its controller may be a gang.

@@ -196,7 +196,7 @@ REASON = "GangStranded"
 
 
 class ObservedWorld:
-    """The cluster as the leader sees and changes it: see webhook.ledger.leader.world."""
+    """The cluster as the leader sees and changes it: see webhook.ledger.leader.terms."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class ObservedWorld:
         fields |= self._queues.status(version.name, before, has_queue=version.active.has_queue)
         return fields | self._pending.status(version.name, before)
 
-    def lets_go(self, namespace: str) -> bool:
+    def is_without_queue(self, namespace: str) -> bool:
         found = self._cluster.seen_namespace(namespace)
         if found is None:
             return False  # it is new, and its tenant is not known yet

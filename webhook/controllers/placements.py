@@ -33,7 +33,8 @@ class Placements:
         self._bound: OrderedDict[str, str] = OrderedDict()
         self._evicted: OrderedDict[str, list[Preemption]] = OrderedDict()
 
-    def bound(self, uid: str, pod: WaitingPod, at: str) -> None:
+    def note_bound(self, uid: str, pod: WaitingPod, at: str) -> None:
+        """Note that a pod got its node at a time in RFC 3339."""
         if (seconds := seconds_between(pod.since, at)) is not None:
             self._waited(seconds, pod.tier)
         for preemption in self._evicted.pop(uid, ()):
@@ -41,7 +42,7 @@ class Placements:
         self._bound[uid] = at
         _forget_oldest(self._bound)
 
-    def evicted(self, preemption: Preemption) -> None:
+    def note_eviction(self, preemption: Preemption) -> None:
         """Note a preemption whose victim has ended. Its preemptor may have its node by now, or get it later."""
         if preemption.preemptor is None:
             return

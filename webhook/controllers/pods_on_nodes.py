@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -31,12 +32,33 @@ class Claimed(msgspec.Struct, frozen=True):
 NO_CLAIMS = Claimed()
 
 
+class PodWork(msgspec.Struct, frozen=True):
+    """The work that a pod may lose, and when it should save. Times are in seconds since 1970.
+
+    `max_at_risk` are the seconds of work that its annotation lets it lose at most, and `save_requested` is when a
+    person asked it to save. `volume_claims` are the names of its PersistentVolumeClaims.
+    """
+
+    since: float
+    max_at_risk: int | None = None
+    save_requested: float | None = None
+    volume_claims: tuple[str, ...] = ()
+
+
+class WorkingPod(NamedTuple):
+    """A pod with work to lose, on its node."""
+
+    uid: str
+    holding: Holding
+    node: str
+    work: PodWork
+
+
 class ObservedPod(msgspec.Struct, frozen=True):
     """A pod that counts or has resource claims, as an event or a read showed it.
 
     `holding` is on the flavor that the pod names, and None while the pod does not count. `node` is "" until the pod is
-    `bound`, at that time in RFC 3339; until then it `waits`. `work_since`: since when it has work to lose, in seconds
-    since 1970; None if it has none.
+    `bound`, at that time in RFC 3339; until then it `waits`. `work` is None while it has none to lose.
     """
 
     namespace: str
@@ -45,7 +67,7 @@ class ObservedPod(msgspec.Struct, frozen=True):
     holding: Holding | None = None
     node: str = ""
     waits: WaitingPod | None = None
-    work_since: float | None = None
+    work: PodWork | None = None
     bound: str = ""
 
 
@@ -71,7 +93,7 @@ class PodsOnNodes:
     _nodes: dict[str, str] = field(default_factory=dict)
     _pods: defaultdict[str, dict[str, Holding]] = field(default_factory=lambda: defaultdict(dict))
     _waiting: dict[str, WaitingPod] = field(default_factory=dict)
-    _working: dict[str, float] = field(default_factory=dict)
+    _working: dict[str, PodWork] = field(default_factory=dict)
 
     def begin(self, observer: PodView) -> None:
         """Begin for another observer, with no pod known yet."""
@@ -107,10 +129,10 @@ class PodsOnNodes:
             flavor = self.flavor_on(node)
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
-    def working(self) -> Iterator[tuple[str, Holding, float]]:
-        """Yield the pods with work to lose: the uid, the GPUs, and since when it works."""
-        for uid, since in self._working.items():
-            yield uid, self._pods[self._nodes[uid]][uid], since
+    def working(self) -> Iterator[WorkingPod]:
+        for uid, work in self._working.items():
+            node = self._nodes[uid]
+            yield WorkingPod(uid, self._pods[node][uid], node, work)
 
     def waiting(self) -> Iterable[WaitingPod]:
         return self._waiting.values()
@@ -139,8 +161,8 @@ class PodsOnNodes:
         if found is not None and found.node and found.holding is not None:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding
-            if found.work_since is not None:
-                self._working[uid] = found.work_since
+            if found.work is not None:
+                self._working[uid] = found.work
             if waited is not None:
                 self.bound(uid, waited, found.bound)
 

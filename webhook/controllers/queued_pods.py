@@ -31,7 +31,7 @@ from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Phrase, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.charges import Shortfall, together
-from webhook.policy.quota.queue_status import NoRoom, QueueStatus, why_queued
+from webhook.policy.quota.queue_status import NoRoom, QueueStatus, blocked_by, why_queued
 from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
 
@@ -218,5 +218,6 @@ def _remember(uid: str, remembered: OrderedDict[str, None]) -> None:
 def _why_queued(tenant: str, queue: QueueStatus, nth: int, each: Queued) -> str:
     """Return why a unit waits, and its position, with the time, because positions change."""
     short = NoRoom.of(each.short) if each.short else None
-    why = why_queued(together(each.waiting.charges), tenant, short, queue.before(nth), (nth, len(queue.places)))
+    places, gpus = queue.places, together(each.waiting.charges)
+    why = why_queued(gpus, tenant, short, blocked_by(places, nth), (nth, len(places)))
     return sentence(Phrase("queued-since-then", why=why, tenant=tenant))

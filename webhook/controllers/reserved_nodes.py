@@ -1,15 +1,17 @@
-"""Writes reservations on nodes, and takes them off: our taint and our annotations, and nothing else of a node.
+"""Writes reservations on nodes, and takes them off: our taint, label and annotations, and nothing else of a node.
 
-Each write is of the node as it was just read. A node that is reserved for another preemptor is left as it is.
+Each write is of the node as it was just read, and is left out where the node bears another reservation than expected.
+So a leader that was replaced and does not know it changes nothing. Steps are written on the first of the nodes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, NotFound
 from webhook.objects.view import Tree, at, listed, mapped, read, view
+from webhook.policy.preemption.failures import Failures, failures_on, with_failures
 from webhook.policy.preemption.node_state import (
     FAILURES,
     RESERVATION,
@@ -18,7 +20,7 @@ from webhook.policy.preemption.node_state import (
     SchedulableNode,
     node_state,
 )
-from webhook.policy.preemption.reservation import Failures, Reservation, failures_on, reservation_on
+from webhook.policy.preemption.reservation import Reservation, reservation_on
 
 TRIES = 3
 """Writes of a node that has changed since it was read."""
@@ -34,76 +36,70 @@ class ReservedNodes:
     async def reserve(self, reservation: Reservation) -> bool:
         """Reserve all of its nodes, or none."""
         for done, name in enumerate(reservation.nodes):
-            if not await self._put(name, reservation):
+            # Without the taint a reservation is over, though its annotation may be there yet.
+            if not await self._change(name, lambda state: not state.reserved_for, reservation):
                 for earlier in reservation.nodes[:done]:
-                    await self._take_off(earlier, reservation.gang)
+                    await self._change(earlier, _bears(reservation.is_same), None)
                 return False
         return True
 
-    async def write(self, reservation: Reservation) -> bool:
-        """Write what has changed of a reservation; False where one of its nodes bears it no more."""
-        return all([await self._put(name, reservation, again=True) for name in reservation.nodes])
+    async def write(self, before: Reservation, after: Reservation) -> bool:
+        """Write the next step of a reservation; False where it is not as it was `before`."""
 
-    async def end(self, reservation: Reservation, failed_at: float | None = None) -> None:
-        """End a reservation. `failed_at` is when the preemption failed."""
-        for name in reservation.nodes:
-            await self._take_off(name, reservation.gang, failed_at)
+        def is_before(state: NodeState) -> bool:
+            return bool(state.reserved_for) and reservation_on(state) == before
 
-    async def clear(self, name: str) -> None:
-        """Take off a reservation that can't be read."""
-        await self._take_off(name, None)
+        return await self._change(before.nodes[0], is_before, after)
+
+    async def end(
+        self,
+        reservation: Reservation,
+        failed: Mapping[str, Failures] | None = None,
+        passed_on: Reservation | None = None,
+    ) -> bool:
+        """End a reservation that is still as it was, with failures that its first node is to bear.
+
+        One that is `passed_on` takes its place on that node.
+        """
+        first, *others = reservation.nodes
+        ended = await self._change(first, _bears(lambda there: there == reservation), passed_on, failed)
+        for name in others if ended else ():
+            await self._change(name, _bears(reservation.is_same), None)
+        return ended
+
+    async def clear(self, node: NodeState) -> None:
+        """Take off what is no part of a reservation, if it is still there."""
+        there = node.reservation, node.reserved_for
+        await self._change(node.name, lambda state: (state.reservation, state.reserved_for) == there, None)
 
     async def clear_all(self) -> int:
         """Take off all reservations, whoever they are for; return how many nodes had one."""
         pages, cleared = self._client.list_pages(path("v1", "nodes")), 0
         async for raw in listed_objects(pages):
             node = node_state(read(raw, SchedulableNode))
-            if node.reserved_for or node.reservation:
-                there = reservation_on(node)
-                await self._take_off(node.name, there.gang if there else None)
+            if node.is_marked:
+                await self._change(node.name, lambda _: True, None)
                 cleared += 1
         return cleared
 
-    async def _put(self, name: str, reservation: Reservation, *, again: bool = False) -> bool:
-        def change(tree: Tree, state: NodeState) -> Tree | None:
-            there = reservation_on(state) if state.reserved_for else None
-            if (there.gang != reservation.gang if there else again) or (state.reserved_for and there is None):
-                return None
-            annotations = {RESERVATION: msgspec.json.encode(reservation).decode()}
-            taint = {"key": RESERVED, "value": reservation.tier, "effect": "NoSchedule"}
-            return {"metadata": {"annotations": annotations}, "spec": {"taints": [*_others(tree), taint]}}
-
-        return await self._change(name, change)
-
-    async def _take_off(self, name: str, gang: str | None, failed_at: float | None = None) -> None:
-        def change(tree: Tree, state: NodeState) -> Tree | None:
-            there = reservation_on(state)
-            if there is not None and there.gang != gang:
-                return None
-            annotations: dict[str, str | None] = {RESERVATION: None}
-            if failed_at is not None and gang is not None:
-                known = failures_on(state)
-                count = known[gang].count + 1 if gang in known else 1
-                more = {**known, gang: Failures(count, failed_at)}
-                annotations[FAILURES] = msgspec.json.encode(more).decode()
-            return {"metadata": {"annotations": annotations}, "spec": {"taints": _others(tree) or None}}
-
-        await self._change(name, change)
-
-    async def _change(self, name: str, change: Callable[[Tree, NodeState], Tree | None]) -> bool:
-        """Patch a node as it is now; False where there is nothing to change, or no node."""
+    async def _change(
+        self,
+        name: str,
+        is_due: Callable[[NodeState], bool],
+        reservation: Reservation | None,
+        failed: Mapping[str, Failures] | None = None,
+    ) -> bool:
+        """Have a node bear a reservation, or none; False where that is not due. A node that is gone bears none."""
         where = path("v1", "nodes", name=name)
         for left in reversed(range(TRIES)):
             try:
                 tree = await self._client.get(where)
-                patch = change(tree, node_state(view(tree, SchedulableNode)))
-                if patch is None:
+                state = node_state(view(tree, SchedulableNode))
+                if not is_due(state):
                     return False
-                version = at(tree, "metadata.resourceVersion")
-                patch["metadata"] = {**patch["metadata"], "resourceVersion": version}
-                self._written(await self._client.patch(where, patch))
+                self._written(await self._client.patch(where, _patch(tree, state, reservation, failed or {})))
             except NotFound:
-                return False
+                return reservation is None
             except Conflict:
                 if not left:
                     raise
@@ -112,6 +108,20 @@ class ReservedNodes:
         return False
 
 
-def _others(tree: Tree) -> list[Tree]:
-    """Return the taints of others, whole."""
-    return [each for each in listed(at(tree, "spec.taints")) if mapped(each).get("key") != RESERVED]
+def _bears(is_right: Callable[[Reservation], bool]) -> Callable[[NodeState], bool]:
+    """Return what tells whether a node bears no other reservation than the right one."""
+    return lambda state: (there := reservation_on(state)) is None or is_right(there)
+
+
+def _patch(tree: Tree, state: NodeState, reservation: Reservation | None, failed: Mapping[str, Failures]) -> Tree:
+    annotations: dict[str, str | None] = {RESERVATION: None}
+    labels: dict[str, str | None] = {RESERVED: reservation.tier if reservation else None}
+    taints = [each for each in listed(at(tree, "spec.taints")) if mapped(each).get("key") != RESERVED]
+    if reservation is not None:
+        annotations[RESERVATION] = msgspec.json.encode(reservation).decode()
+        taints.append({"key": RESERVED, "value": reservation.tier, "effect": "NoSchedule"})
+    if failed:
+        annotations[FAILURES] = msgspec.json.encode(with_failures(failures_on(state), failed)).decode()
+    version = at(tree, "metadata.resourceVersion")
+    metadata = {"labels": labels, "annotations": annotations, "resourceVersion": version}
+    return {"metadata": metadata, "spec": {"taints": taints or None}}

@@ -2,9 +2,6 @@
 
 It also reports to other schedulers what an eviction costs, by annotations that they read: Kueue on Workloads, Volcano
 on pods. Only a leader writes. An annotation that another manager has written, by managedFields, is never changed.
-
-Trainings report their saves, each pod to every replica. A pod reports only about itself, and can't gain by a lie:
-without a report all its work since its start is at risk, which is the most that it could claim.
 """
 
 import asyncio
@@ -16,17 +13,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nlargest
 from math import inf
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
 
 from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.gpu_seconds import counted_once
+from webhook.controllers.pods_on_nodes import WorkingPod
 from webhook.kube.client import FIELD_MANAGER, RFC_3339, Client, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
-from webhook.kube.reflector import Informer, Reflectors, Source, Store
+from webhook.kube.reflector import Reflectors, Source, Store, storing
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import ManagedFields, Metadata
 from webhook.objects.refusal import Unreadable
@@ -35,62 +32,6 @@ from webhook.policy.checkpoint.work_lost import MOST, LastSave, boost, room_betw
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.gpus_now import RisksOf
 
-SOONEST = 5.0
-"""Least seconds between two reports of a pod, which sends one each 30 s."""
-REPORT_SECONDS = 3600.0
-"""Seconds for which a report counts. A pod that is gone reports no more."""
-MOST_REPORTING = 50_000
-"""Pods whose reports are remembered, with 200 bytes each."""
-SKEW = 60.0
-"""Seconds that a node's clock may be ahead of ours."""
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """The progress of a training, as its file `progress` has it. Times are in seconds since 1970."""
-
-    step: Annotated[int, Meta(ge=0, le=2**53)]
-    last_saved_step: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-    last_saved_at: Annotated[float, Meta(ge=0)] | None = None
-
-
-Heard = Literal["heard", "too-soon", "ahead", "no-room"]
-"""The result of a report. `ahead`: its save is in the future, by our clock."""
-
-
-class LastSaves:
-    """The last save of each pod that reports, by its uid."""
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._heard: dict[str, tuple[float, LastSave | None]] = {}
-
-    def of(self, uid: str) -> LastSave | None:
-        """Return the last save of a pod; None if it reports nothing, or has not saved yet."""
-        heard, save = self._heard.get(uid, (0.0, None))
-        return save if self._clock() - heard < REPORT_SECONDS else None
-
-    def __len__(self) -> int:
-        """Return the number of pods that have reported within REPORT_SECONDS."""
-        over = self._clock() - REPORT_SECONDS
-        while self._heard and next(iter(self._heard.values()))[0] <= over:
-            del self._heard[next(iter(self._heard))]
-        return len(self._heard)
-
-    def report(self, uid: str, progress: Progress) -> Heard:
-        """Note the progress of a pod. Nothing is remembered of a report that is not heard."""
-        now, at = self._clock(), progress.last_saved_at
-        before = self._heard.get(uid)
-        if before is not None and now - before[0] < SOONEST:
-            return "too-soon"
-        if at is not None and at > now + SKEW:
-            return "ahead"
-        if before is None and len(self._heard) >= MOST_REPORTING and len(self) >= MOST_REPORTING:
-            return "no-room"
-        self._heard.pop(uid, None)  # the pod that was heard longest ago comes first
-        self._heard[uid] = now, None if at is None else LastSave(progress.last_saved_step, min(at, now))
-        return "heard"
-
-
 SUM_SECONDS = 10.0
 """Seconds for which a sum is reused, because a sum over tens of thousands of pods takes time from reviews."""
 
@@ -98,11 +39,23 @@ SUM_SECONDS = 10.0
 class PodAtRisk(NamedTuple):
     """A pod that would lose its work since `since`, in seconds since 1970. `exact`: since a reported save."""
 
-    uid: str
-    holding: Holding
+    pod: WorkingPod
     gpus: float
     since: float
     exact: bool
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def holding(self) -> Holding:
+        return self.pod.holding
+
+    @property
+    def tier(self) -> str:
+        """The tier on which it counts; "" for none."""
+        return self.pod.holding.charge.tier or ""
 
 
 @dataclass(eq=False)
@@ -112,7 +65,7 @@ class WorkAtRisk:
     `tenant_name` returns the tenant of a namespace, and `last_save` the last reported save of a pod, by its uid.
     """
 
-    working: Callable[[], Iterable[tuple[str, Holding, float]]]
+    working: Callable[[], Iterable[WorkingPod]]
     tenant_name: Callable[[str], str | None]
     last_save: Callable[[str], LastSave | None]
     clock: Callable[[], float] = time.time
@@ -123,7 +76,8 @@ class WorkAtRisk:
         now = self.clock()
         if now >= self._until:
             by_namespace = defaultdict[tuple[str, str, bool], float](float)
-            for _, holding, gpus, since, exact in self.pods():
+            for pod, gpus, since, exact in self.pods():
+                holding = pod.holding
                 by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
             found = defaultdict[tuple[str, str, bool], float](float)
             for (namespace, tier, exact), gpu_seconds in by_namespace.items():
@@ -139,11 +93,11 @@ class WorkAtRisk:
     def pods(self) -> Iterator[PodAtRisk]:
         """Yield the pods with work to lose. GPUs of a shared claim count for its first pod."""
         claims: set[tuple[str, str]] = set()
-        for uid, holding, began in self.working():
-            saved = self.last_save(uid)
-            ((_, _, gpus),) = counted_once([("", holding)], claims)
-            since = began if saved is None else max(saved.at, began)
-            yield PodAtRisk(uid, holding, float(gpus), since, saved is not None)
+        for pod in self.working():
+            saved = self.last_save(pod.uid)
+            ((_, _, gpus),) = counted_once([("", pod.holding)], claims)
+            since = pod.work.since if saved is None else max(saved.at, pod.work.since)
+            yield PodAtRisk(pod, float(gpus), since, saved is not None)
 
 
 log = logging.getLogger(__name__)
@@ -316,11 +270,10 @@ class EvictionCosts:
             return
         await self._reflectors.stop()
         self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
-        informers = [
-            Informer(self.client, source, self._annotated, store)
-            for source, store in zip(sources, self._found, strict=True)
-        ]
-        self._reflectors = Reflectors(*(each.reflector for each in informers))
+        pairs = zip(sources, self._found, strict=True)
+        self._reflectors = Reflectors(
+            *(storing(self.client, source, self._annotated, store) for source, store in pairs)
+        )
         self._reflectors.start()
 
     def _annotated(self, raw: msgspec.Raw) -> AnnotatedObject:

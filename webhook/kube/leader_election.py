@@ -58,7 +58,7 @@ class LeaderElection(BaseLock):
     ) -> None:
         namespace, _, name = lease.partition("/")
         super().__init__(name, namespace, identity)
-        self.leading = False
+        self._leads = False
         self._client = client
         self._seconds = seconds
         self._clock = clock
@@ -68,6 +68,11 @@ class LeaderElection(BaseLock):
         self._holder = LeaseHolder(clock)
         self._missing_since: float | None = None
         self._was_taken = self._was_new = False
+
+    @property
+    def leading(self) -> bool:
+        """True if this process leads. One that was paused longer than the Lease lasts does not before it has looked."""
+        return self._leads and self.holder == self.identity
 
     @property
     def holder(self) -> str:
@@ -105,11 +110,11 @@ class LeaderElection(BaseLock):
             await election.acquire()
             log.info("leading", {"identity": self.identity})
             tasks = [asyncio.ensure_future(lead(self._was_new)), asyncio.ensure_future(election.renew_loop())]
-            self.leading = True
+            self._leads = True
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                self.leading = False
+                self._leads = False
                 for task in tasks:
                     task.cancel()
                 for problem in await asyncio.gather(*tasks, return_exceptions=True):
@@ -147,6 +152,7 @@ class LeaderElection(BaseLock):
         return await self._done(self._client.create(self._list, lease))
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
+        """Write our term over the Lease that was read. Note whether nobody led before."""
         before, was_taken = self._stored.get("spec") or {}, self._was_taken
         metadata = {**self._stored["metadata"], "annotations": {**self._annotations, ADDRESS: self._address}}
         lease = {**self._stored, "metadata": metadata, "spec": self._spec(before)}

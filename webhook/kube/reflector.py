@@ -112,7 +112,7 @@ class Reflector(Generic[T]):
             try:
                 if not self._version:
                     async with self.listing.of_all():
-                        await self._list()
+                        await self.read_once()
                 await self._watch()
                 await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
             except ApiError as error:
@@ -131,7 +131,8 @@ class Reflector(Generic[T]):
         self._failures += 1
         await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
 
-    async def _list(self) -> None:
+    async def read_once(self) -> None:
+        """Read everything that is there now. Raises ApiError."""
         self._relist_wanted = False
         found: dict[str, T] = {}
         version = ""
@@ -198,6 +199,11 @@ class Reflectors:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def read_once(self) -> None:
+        """Read everything, and follow nothing. Raises ApiError."""
+        for reflector in self._reflectors:
+            await reflector.read_once()
+
     @property
     def started(self) -> bool:
         return bool(self._tasks)
@@ -258,12 +264,12 @@ class Store(Generic[T]):
         return found
 
 
-class Informer(Generic[T]):
-    """Updates a store to match a source. `project` reduces an object's bytes to the stored value."""
+def storing(
+    client: Client, source: Source, project: Callable[[msgspec.Raw], T | None], store: Store[T]
+) -> Reflector[T]:
+    """Return what updates a store to match a source. `project` reduces an object's bytes to the stored value."""
 
-    def __init__(self, client: Client, source: Source, project: Callable[[msgspec.Raw], T], store: Store[T]) -> None:
-        async def projected(raw: msgspec.Raw) -> T:
-            return project(raw)
+    async def projected(raw: msgspec.Raw) -> T | None:
+        return project(raw)
 
-        self.store = store
-        self.reflector = Reflector(client, source, projected, store.update, store.replace)
+    return Reflector(client, source, projected, store.update, store.replace)

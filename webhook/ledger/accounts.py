@@ -15,9 +15,9 @@ from typing import Literal
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
-from webhook.ledger.books import NOTHING, SlotSums, free_for_queue, usage_of, used_of
 from webhook.ledger.draft import NotNow, open_tries
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
+from webhook.ledger.slot_sums import NOTHING, SlotSums, free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -64,7 +64,7 @@ class HandOver:
         """When a hand-over failed, and for how many seconds we book by ourselves since then; 0 for none."""
         self._patience = TAKEN_SECONDS
 
-    async def booked(self, booking: Booking | GangBooking) -> bool:
+    async def book(self, booking: Booking | GangBooking) -> bool:
         """Hand a booking to the leader and tell whether it booked it. If not, it may still book it later, once."""
         began, way = self._clock(), self._leader()
         if way is None or began < self._alone_since + self._alone:
@@ -91,7 +91,7 @@ class HandOver:
 
 
 class Accounts:
-    """The accounts as one process reads and books them. Close it at the end.
+    """The accounts as one process reads and books them: protocol.py's Ledger. Close it at the end.
 
     `patience`: the longest, in seconds, that a pod of a controller waits for room before it is refused. With
     `hand_over` the leader is asked first.
@@ -182,7 +182,7 @@ class Accounts:
         writer, patience = self.writer(booking.tenant.name), min(patience_of(booking), self._patience)
         if dry_run:
             return await writer.change(lambda copy: _assumed_booked(self._booked(copy, booking)), dry=True)
-        if self._hand_over is not None and await self._hand_over.booked(booking):
+        if self._hand_over is not None and await self._hand_over.book(booking):
             return Booked()
         return await writer.change(lambda copy: self._booked(copy, booking), patience=patience)
 

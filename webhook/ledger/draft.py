@@ -8,9 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
-from webhook.ledger.books import SlotSums, free_for_queue, reserved_by_heads
 from webhook.ledger.protocol import Booked, Booking, GangBooking
-from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
+from webhook.ledger.slot_sums import SlotSums, free_for_queue, reserved_by_heads
+from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 MOST_RESERVATIONS = 1000
@@ -66,6 +66,11 @@ class Draft:
         return self._account if entries == self._account.entries else replace(self._account, entries=entries)
 
     @property
+    def booked(self) -> dict[QuotaRow, Decimal]:
+        """GPUs on each row, with all that was booked, without those reserved for the queue."""
+        return self._books.usage
+
+    @property
     def usage(self) -> Usage:
         """GPUs on each row, with all that was booked and those reserved for the queue."""
         return self._with_reserved(self._books.usage, self._for_queue)
@@ -107,7 +112,7 @@ class Draft:
         # 3. Book it in the slot of a pod that it replaces, or in that of its name. Prefer a slot where it adds nothing.
         tries, heads = list(self._tries(booking, entry)), self._reserved_before(booking)
         if len(tries) > 1:
-            tries.sort(key=self._is_free, reverse=True)
+            tries.sort(key=self._adds_nothing, reverse=True)
         for tried in tries:
             if self._row_without_room(tried, heads) is None:
                 self._books = self._books.with_entry(tried)
@@ -124,7 +129,7 @@ class Draft:
         entry = _pod(booking, self._tenant)
         shares = any(each.shared for each in entry.wants) or _name(entry) in self._names
         tries = list(self._tries(booking, entry))
-        return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._is_free, tries))
+        return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._adds_nothing, tries))
 
     def added_by(self, booking: Booking | GangBooking) -> dict[QuotaRow, Decimal]:
         """Return the GPUs that a booking would add to each row."""
@@ -140,7 +145,7 @@ class Draft:
         self._for_queue.append(entry)
         self._entries[entry.key] = entry
 
-    def _is_free(self, entry: Entry) -> bool:
+    def _adds_nothing(self, entry: Entry) -> bool:
         return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, ()) is None
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
@@ -162,7 +167,7 @@ class Draft:
         row = self._row_without_room(reservation, heads)
         if row is not None:
             others_use = self._with_reserved(self._books.without_gang(reservation), heads)
-            short = whole_shortfall(booking.charges, self._tenant, others_use)
+            short = shortfall(booking.charges, self._tenant, others_use)
             return short or Shortfall(booking.charges[0], row, others_use)
         self._books = self._books.with_entry(reservation)
         for each in known:
@@ -205,7 +210,7 @@ class Draft:
             return
         of_maker = self._made_by[entry.namespace, entry.maker] if entry.maker else ()
         if of_maker:
-            left = _unlike(each for each in of_maker if _is_replaceable(each) and each.uid not in self._taken)
+            left = _distinct_slots(each for each in of_maker if _is_replaceable(each) and each.uid not in self._taken)
             # If one of the tries was seen or has lapsed since they were counted, too few may have come to nothing.
             are_there = {each.name for each in of_maker}.issuperset(booking.retries)
             tries = open_tries(of_maker) if booking.retries and are_there else {}
@@ -288,8 +293,11 @@ def _is_replaceable(pod: Entry) -> bool:
     return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
 
 
-def _unlike(pods: Iterable[Entry]) -> list[str]:
-    """Return the uids of replaceable pods, of equal vacant slots one: what has no room in it has none in the others."""
+def _distinct_slots(pods: Iterable[Entry]) -> list[str]:
+    """Return the uids of replaceable pods, one for each group of equal vacant slots.
+
+    A pod without room in one of them has none in the others.
+    """
     found = dict[object, str]()
     for each in pods:
         shares = any(charge.shared for charge in each.wants)

@@ -14,24 +14,28 @@ import msgspec
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.ledger.account import Account, written_account
-from webhook.ledger.books import free_for_queue, usage_of, used_of
+from webhook.ledger.slot_sums import free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
 from webhook.policy.quota.tenant_status import Count, usage_status
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 WriteOutcome = Literal["written", "conflict", "failed"]
 
 
 @dataclass(eq=False, slots=True)
 class KubernetesStore:
-    """Accounts in TenantQuotas' statuses. `versions` learns each version; `report` is called after each write."""
+    """Accounts in TenantQuotas' statuses. `versions` learns each version; `report` is called after each write.
+
+    `is_active`: the policy has the tier and the flavor of a row.
+    """
 
     client: Client
     versions: Versions
     clock: Callable[[], float] = time.monotonic
     report: Callable[[WriteOutcome], None] = lambda _: None
+    is_active: Callable[[QuotaRow], bool] = lambda _: True
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         self.versions.subscribe(listener)
@@ -56,30 +60,27 @@ class KubernetesStore:
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
         account = _successor(copy)
-        usage = usage_status(copy.version.active, count_of(account, copy.version.active), before.status)
+        tenant = copy.version.active
+        usage = usage_status(tenant, count_of(account, tenant, booked=copy.booked), before.status, self.is_active)
         body: Tree = {
             "apiVersion": API_VERSION,
             "kind": "TenantQuota",
             "metadata": {"name": before.name, "uid": before.uid, "resourceVersion": before.resource_version},
             "status": before.status | usage | copy.changes | {"ledger": written_account(account)},
         }
-        tree = await self._replaced(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
-        stored = self.versions.learned(tenant_quota_of(tree), began)
-        if copy.sealed and not stored.sealed:
-            raise Failed(_OLD_SCHEMA, 0)
-        return stored
-
-    async def _replaced(self, where: str, body: Tree) -> Tree:
         outcome: WriteOutcome = "failed"
         try:
-            tree = await self.client.replace(where, body)
+            tree = await self.client.replace(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
             outcome = "written"
         except Conflict:
             outcome = "conflict"
             raise
         finally:
             self.report(outcome)
-        return tree
+        stored = self.versions.learned(tenant_quota_of(tree), began)
+        if copy.sealed and not stored.sealed:
+            raise Failed(_OLD_SCHEMA, 0)
+        return stored
 
 
 _OLD_SCHEMA = (
@@ -97,7 +98,7 @@ def _successor(copy: WorkingCopy) -> Account:
     return account.sealed(before.uid) if copy.sealed else account.unsealed()
 
 
-def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
-    """Return the GPUs of an account on its tenant's rows."""
-    booked = usage_of(account, tenant)
+def count_of(account: Account, tenant: Tenant, stale: str = "", booked: Usage | None = None) -> Count:
+    """Return the GPUs of an account on its tenant's rows. `booked` is their sum, if the caller knows it."""
+    booked = usage_of(account, tenant) if booked is None else booked
     return Count.of(booked, used_of(account, tenant), free_for_queue(booked, account.entries, tenant), stale)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Self
 
 import msgspec
@@ -16,10 +17,11 @@ from msgspec import structs
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.draft import Draft, NotNow
 from webhook.ledger.protocol import Booked, Booking, GangBooking
+from webhook.ledger.slot_sums import usage_of
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.tenant_status import Status
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 LONG_AGO = float("-inf")
 
@@ -57,13 +59,6 @@ class Version(msgspec.Struct, frozen=True):
         return not (mine.isdecimal() and others.isdecimal()) or int(mine) > int(others)
 
 
-class Remembered(msgspec.Struct, frozen=True):
-    """A sealed account, and the uid of its TenantQuota."""
-
-    uid: str
-    account: Account
-
-
 class Versions:
     """Fed by the watch of TenantQuotas (`listed`, `changed`), and by reads and writes of this process (`learned`)."""
 
@@ -71,8 +66,8 @@ class Versions:
         self._clock = clock
         self._newest: dict[str, Version] = {}
         self._shown: dict[str, Version] = {}
-        self._remembered: dict[str, Remembered] = {}
-        self._highest: dict[str, Remembered] = {}
+        self._remembered: dict[str, Version] = {}
+        self._highest: dict[str, Version] = {}
         self._good: dict[str, Tenant] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -93,8 +88,8 @@ class Versions:
         """Return the latest version that the watch has shown."""
         return self._shown.get(name)
 
-    def remembered(self, name: str) -> Remembered | None:
-        """Return the last sealed account of that name since the watch began, also of a deleted TenantQuota."""
+    def remembered(self, name: str) -> Version | None:
+        """Return the last sealed version of that name since the watch began, also of a deleted TenantQuota."""
         return self._remembered.get(name)
 
     def news(self, name: str) -> asyncio.Event:
@@ -121,7 +116,7 @@ class Versions:
         else:
             version = self._shown[name] = self._known(quota) or self._read(quota, LONG_AGO, self._remembered.get(name))
             if version.sealed:
-                self._remembered[name] = Remembered(quota.uid, version.account)
+                self._remembered[name] = version
             self._keep(version)
         self._tell(name)
 
@@ -137,12 +132,12 @@ class Versions:
     def forget(self, name: str) -> None:
         self._newest.pop(name, None)
 
-    def _read(self, quota: TenantQuota, as_of: float, before: Remembered | None) -> Version:
+    def _read(self, quota: TenantQuota, as_of: float, before: Version | None) -> Version:
         """Read a version. An account whose revision goes back was restored from a copy, and counts as unsealed."""
         if quota.tenant is not None:
             self._good[quota.name] = quota.tenant
         account = read_account(quota.status)
-        back = before is not None and before.uid == quota.uid and account.revision < before.account.revision
+        back = before is not None and before.quota.uid == quota.uid and account.revision < before.account.revision
         sealed = not back and account.is_sealed(quota.uid)
         return Version(quota, account, sealed, self._good.get(quota.name), as_of)
 
@@ -156,7 +151,7 @@ class Versions:
         if version.newer_than(self._newest.get(version.name)):
             self._newest[version.name] = version
             if version.sealed:
-                self._highest[version.name] = Remembered(version.quota.uid, version.account)
+                self._highest[version.name] = version
 
     def _tell(self, name: str) -> None:
         self._news.pop(name, asyncio.Event()).set()
@@ -199,6 +194,11 @@ class WorkingCopy:
     def usage(self) -> Usage:
         """GPUs on each row, with the bookings into this copy."""
         return self.draft.usage
+
+    @property
+    def booked(self) -> dict[QuotaRow, Decimal]:
+        """The same without GPUs reserved for the queue. A draft has added them up already."""
+        return self._draft.booked if self._draft is not None else usage_of(self._account, self.version.active)
 
     @property
     def draft(self) -> Draft:

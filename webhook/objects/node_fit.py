@@ -27,6 +27,7 @@ class Toleration(View, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
+    toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
         """Tell whether it tolerates the taint; an empty key with Exists tolerates all, an empty effect each."""
@@ -39,6 +40,12 @@ class _Tolerations(View, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
 
 
+def first_toleration(spec: PodSpec, taint: Taint) -> Toleration | None:
+    """Return the toleration of a taint that counts; None if the pod has none."""
+    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
+    return next((each for each in borne if each.tolerates(taint)), None)
+
+
 def obstacle(spec: PodSpec, name: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
     """Return why the node of this name does not accept the pod, to follow `is`; "" if it does."""
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
@@ -46,9 +53,8 @@ def obstacle(spec: PodSpec, name: str, labels: Mapping[str, str], taints: Iterab
         return f"without the label {missing[0]} of its nodeSelector"
     if spec.node_terms and not any(term.matches(name, labels) for term in spec.node_terms):
         return "ruled out by its node affinity"
-    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))
     for taint in binding:
-        if not any(each.tolerates(taint) for each in borne):
+        if first_toleration(spec, taint) is None:
             return f"tainted with {taint}, which it does not tolerate"
     return ""

@@ -29,6 +29,11 @@ class Resources(View, frozen=True):
     limits: dict[str, Quantity] = field(default_factory=dict)
     claims: tuple[UsedClaim, ...] = ()
 
+    @property
+    def asked(self) -> dict[str, Quantity]:
+        """Return requests, or limits if there are none, because templates arrive without the API server's defaults."""
+        return {**self.limits, **self.requests} if self.limits else self.requests
+
 
 class Lifecycle(View, frozen=True):
     """A container's handlers; only whether preStop is taken matters."""
@@ -115,7 +120,7 @@ def line_holds(key: str, operator: str, values: Sequence[str], labels: Mapping[s
 
 
 class NodeSelectorTerm(View, frozen=True):
-    """Lines that must all hold."""
+    """Lines that must all hold. A term without lines matches no node."""
 
     match_expressions: tuple[NodeRequirement, ...] = ()
     match_fields: tuple[NodeRequirement, ...] = ()
@@ -125,6 +130,8 @@ class NodeSelectorTerm(View, frozen=True):
 
         The DaemonSet controller binds each of its pods to a node in this way.
         """
+        if not self.match_expressions and not self.match_fields:
+            return False
         fields = {"metadata.name": name}
         return all(line_holds(each.key, each.operator, each.values, labels) for each in self.match_expressions) and all(
             line_holds(each.key, each.operator, each.values, fields) for each in self.match_fields
@@ -210,14 +217,25 @@ class Metadata(View, frozen=True):
         return self.name or f"{self.generate_name}*"
 
 
+class ClaimVolume(View, frozen=True):
+    """A PersistentVolumeClaim that a pod mounts."""
+
+    claim_name: str = ""
+
+
 class Volume(View, frozen=True):
-    """A pod's volume, of the kinds that hooks write or warn about."""
+    """A pod's volume, of the kinds that hooks write or warn about, and those that several pods may share."""
 
     name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
     empty_dir: Any = None
     downward_api: Any = field(default=None, name="downwardAPI")
     image: Any = None
     projected: Any = None
+
+    @property
+    def claim_name(self) -> str:
+        return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
 
 
 class PodClaim(View, frozen=True):

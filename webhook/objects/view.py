@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from webhook.objects.refusal import OBJECT, Reason, Refused
 
@@ -29,6 +30,7 @@ _WORDS = {
 }
 """The words for JSON's types."""
 _TYPE = re.compile(r"(xpected|got) `([a-z]+(?: \| [a-z]+)*)`")
+_NO_CHOICE = "Invalid enum value "
 _UNQUOTED = tuple(f"expected text, got {_WORDS[each]}" for each in ("int", "bool", "float"))
 """The message for `gpu-tiers.dev/checkpoint-timeout: 300` without quotes in YAML."""
 
@@ -57,7 +59,31 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
         what = _TYPE.sub(_in_words, what)
         what += "; write it in quotes" if what.lower().endswith(_UNQUOTED) else ""
         field = path.rstrip("`").lstrip(".") or OBJECT
+        if what.startswith(_NO_CHOICE):
+            what = f"unknown value {what.removeprefix(_NO_CHOICE)}; write one of {', '.join(_choices(shape, field))}"
         raise Refused(Reason.INVALID, "wrong-type", field, what=f"{what[0].lower()}{what[1:]}") from None
+
+
+def _choices(shape: type[View], field: str) -> list[str]:
+    """Return the values that a shape accepts in a field, whose path is one of msgspec's."""
+    kinds = [*_alternatives(inspect.type_info(shape))]
+    for step in field.replace("[...]", "[]").replace("[", ".[").split("."):
+        inner = [each for kind in kinds for each in _inside(kind, step)]
+        kinds = [each for kind in inner for each in _alternatives(kind)]
+    return [str(value) for each in kinds if isinstance(each, inspect.LiteralType) for value in each.values]
+
+
+def _alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _inside(kind: inspect.Type, step: str) -> Iterator[inspect.Type]:
+    if isinstance(kind, inspect.StructType):
+        yield from (field.type for field in kind.fields if field.encode_name == step)
+    elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        yield kind.item_type
+    elif isinstance(kind, inspect.DictType):
+        yield kind.value_type
 
 
 def _in_words(types: re.Match[str]) -> str:

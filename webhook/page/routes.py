@@ -137,7 +137,9 @@ class PageContent(msgspec.Struct, frozen=True):
         """Return the problems, a sentence each; none if all is well."""
         tenants = [each.name for each in self.tenants if each.problems]
         of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
-        return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
+        lost = self.gpus.lost if self.gpus else ()
+        of_nodes = (f"nodes with GPU pods that are not Ready: {first_of(lost, MOST_NAMED)}",) if lost else ()
+        return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_nodes, *of_tenants)
 
 
 async def _no_day() -> None:

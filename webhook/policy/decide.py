@@ -17,6 +17,7 @@ from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
 from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
 from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
+from webhook.policy.autoscaler import NO_PLAN, AutoscalerPlan, plan_autoscaler
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.classification.classify import classify
@@ -30,16 +31,17 @@ from webhook.policy.placement import (
     plan_scheduling,
     with_node_selector,
 )
-from webhook.policy.preemption.tolerations import Tolerations, due_tolerations
+from webhook.policy.preemption.tolerations import ReservedNodesAccess, reserved_nodes_access
 from webhook.policy.quota.charges import (
     Charge,
-    Fit,
     GangPart,
+    QuotaVerdict,
     Shortfall,
     flavor_of,
     flavor_on,
+    must_queue,
     never_fits,
-    reserved_for_queue,
+    row_usage,
     shortfall,
     tier_counted,
 )
@@ -47,7 +49,7 @@ from webhook.policy.quota.demand import demand_of, gpus_of_pods, refuse_unlisted
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import OnExceed, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.policy.workloads.pod_groups import PodsTogether
@@ -60,7 +62,8 @@ class Decision(msgspec.Struct, frozen=True):
     class outside the tiers. `hook` and `charge` are None for a PodGroup, which holds and runs nothing. `queue_class` is
     the value of Kueue's label, None if the pod needs none. `placement` and `scheduling` are None if the policy has none
     for its tier.
-    `tolerations` are all that a pod may have of the taint of reserved nodes, None where nodes are not reserved.
+    `reserved_nodes` is which of them a pod may use, None where nodes are not reserved.
+    `disruption_mode` is what is written on a PodGroup; None where it keeps its own.
     """
 
     tier_request: TierRequest
@@ -72,12 +75,25 @@ class Decision(msgspec.Struct, frozen=True):
     queue_class: str | None = None
     placement: PlacementPlan | None = None
     scheduling: SchedulingPlan | None = None
-    tolerations: Tolerations | None = None
+    autoscaler: AutoscalerPlan = NO_PLAN
+    reserved_nodes: ReservedNodesAccess | None = None
+    disruption_mode: object | None = None
 
     @property
     def saves(self) -> bool:
         """Tell whether a hook lets its pods save before they end."""
         return self.hook is not None and self.hook.plan is not None and self.hook.plan.kind != "sleep"
+
+    @property
+    def on_exceed(self) -> OnExceed | None:
+        """Return what happens to its pods if a row that counts them is full; None without such a row."""
+        asked, charge = self.tier_request, self.charge
+        tenant = asked.facts.tenant
+        if tenant is None or charge is None or not tenant.charges(charge.gpus) or not charge.rows(tenant):
+            return None
+        if asked.facts.together is None and must_queue(asked.pod, tenant, charge):
+            return "Hold"
+        return "Deny" if tenant.on_exceed == "Hold" else tenant.on_exceed
 
 
 def decide_pod(
@@ -138,7 +154,7 @@ def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     return (AdmissionWarning("evicts-nobody", tier=tier.name, name=names[0]),) if names else ()
 
 
-def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota], group: str = "") -> Fit:
+def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota], group: str = "") -> QuotaVerdict:
     """Return the refusal of a pod whose charge falls short, or a warning if its tenant wants only that.
 
     `group` is the name of the group that is booked with the pod. `native` are the ResourceQuotas of its namespace,
@@ -146,39 +162,39 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     """
     asked, tenant = decision.tier_request, decision.tier_request.facts.tenant
     if tenant is None:
-        return Fit()
+        return QuotaVerdict()
     rooms = native_rooms(asked.pod, short.charge.gpus, native, asked.policy)
     is_whole = group and decision.charge is not None and short.charge.gpus > decision.charge.gpus
     return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
 
 
-def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> Fit:
+def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> QuotaVerdict:
     """Return the refusal of a queued pod that never fits, or a warning of the row that has no room for it now.
 
     `reserved` is the part of the usage that is reserved for the queue.
     """
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if charge is None or tenant is None:
-        return Fit()
+        return QuotaVerdict()
     # 1. A row may be too small for it, even if nothing else uses the row.
     small = never_fits(charge, tenant)
-    fit = pod_fit(Shortfall(charge, small, {}), tenant, acceptable(asked)) if small else Fit()
+    fit = pod_fit(Shortfall(charge, small, {}), tenant, acceptable(asked)) if small else QuotaVerdict()
     short = shortfall((charge,), tenant, usage)
-    if fit.refusal or short is None or asked.pod.metadata.controller is not None:
+    if fit.refusal or short is None:
         return fit
 
     # 2. A person who makes a pod is warned of the row; other pods are covered when their workload is applied.
+    if asked.pod.metadata.controller is not None:
+        return structs.replace(fit, queued=True)
     row = short.row
     warning = AdmissionWarning(
         "pod-waits",
         tenant=tenant.name,
-        row=row.subject,
-        used=usage.get(row, Decimal(0)),
-        hard=row.hard,
-        reserved=reserved_for_queue(reserved.get(row, Decimal(0))),
+        row=row_usage(row, usage, reserved),
         gpus=short.charge.gpus,
+        queued=Phrase("pod-queued"),
     )
-    return Fit(None, (*fit.warnings, warning))
+    return QuotaVerdict(None, (*fit.warnings, warning), queued=True)
 
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
@@ -192,7 +208,7 @@ def pod_fit(
     tiers: Collection[Tier],
     native: Mapping[str, NativeRoom] = NOWHERE,
     what: Phrase | str = POD,
-) -> Fit:
+) -> QuotaVerdict:
     """Return the refusal of a pod whose charge falls short, with those of the tiers in which it would fit."""
     return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant)
 
@@ -207,10 +223,9 @@ def decision_with(
     asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
 ) -> Decision:
     """Return the decision with this assignment on so many pods with so many GPUs each."""
-    pod, policy = asked.pod, asked.policy
-    tier = assignment.tier.name if assignment.tier else None
+    pod, policy, tier = asked.pod, asked.policy, assignment.tier.name if assignment.tier else None
     hook = plan_hook(pod, type_given(asked, assignment), asked.facts, policy, tier)
-    wanted = policy.placement.get(tier or "")
+    wanted, protection = policy.placement.get(tier or ""), policy.autoscaler.get(tier or "")
     placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
     needed = GangPart(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
     charge, live = _charge(asked, assignment, demand, count), _live(assignment, asked)
@@ -226,7 +241,8 @@ def decision_with(
         needed,
         placement=placement,
         scheduling=scheduling,
-        tolerations=due_tolerations(assignment.tier, policy) if policy.device_preemption == "On" else None,
+        autoscaler=plan_autoscaler(pod, asked.facts, protection) if protection else NO_PLAN,
+        reserved_nodes=reserved_nodes_access(assignment.tier, policy) if policy.device_preemption == "On" else None,
     )
 
 

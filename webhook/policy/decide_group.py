@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 
-import msgspec
 from msgspec import structs
 
 from webhook.objects.group_kind import COMPOSITE_POD_GROUP
@@ -38,13 +37,6 @@ from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload
 
 
-class GroupDecision(msgspec.Struct, frozen=True):
-    """The decision on a PodGroup: its tier, and the disruptionMode to write; None where it keeps its own."""
-
-    decision: Decision
-    disruption_mode: object | None
-
-
 def decide_group(
     group: PodGroup,
     facts: Facts,
@@ -52,7 +44,7 @@ def decide_group(
     model: PodGroupTemplate | Group | None = None,
     usage: Usage | None = None,
     gang_tier: str = "",
-) -> GroupDecision | None:
+) -> Decision | None:
     """Return the decision on a PodGroup; None if its owner holds no GPUs and nobody names a tier.
 
     The `model` is the CompositePodGroup above it, or else the template in a Workload that it was made of. A group
@@ -94,7 +86,7 @@ def decide_group(
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
     # A CompositePodGroup in mode All may not contain a group with another mode, and such groups may exist already.
     keeps = written or group.goes_whole or not _trains(group, decision) or group.kind == COMPOSITE_POD_GROUP.kind
-    return GroupDecision(decision, None if keeps else group.whole)
+    return decision if keeps else structs.replace(decision, disruption_mode=group.whole)
 
 
 def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWarning]:

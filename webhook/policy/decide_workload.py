@@ -23,7 +23,16 @@ from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
 from webhook.policy.devices import evicted_by
 from webhook.policy.metadata_keys import unknown_keys
-from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
+from webhook.policy.quota.charges import (
+    Charge,
+    GangDemand,
+    QuotaVerdict,
+    Shortfall,
+    alternatives,
+    gang_of,
+    row_usage,
+    together,
+)
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.queue_status import hold_warnings
@@ -37,7 +46,7 @@ from webhook.policy.quota.refusals import (
 )
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import EVICTED_BY_NOBODY, TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended, manager_elsewhere
@@ -212,19 +221,28 @@ def _warnings(
         yield from type_warnings(each.tier_request, each.assignment)
         # The API server refuses pods that ask for other nodes than their namespace gives them, and the person who
         # applies the workload would not see that.
-        asked, selector = each.tier_request.pod.spec.node_selector, facts.namespace.selector
-        for key in selector.conflicts(each.tier_request.pod) if selector else ():
-            value = selector.labels[key] if selector else ""
-            yield AdmissionWarning("node-selector", key=key, own=asked[key], value=value)
+        asked = each.tier_request.pod.spec.node_selector
+        for key, value in facts.namespace.selector.items():
+            if asked.get(key, value) != value:
+                yield AdmissionWarning("node-selector", key=key, own=asked[key], value=value)
         yield from eviction_warnings(each)
     for each in decisions:
         if each.hook:
             request = each.tier_request
             yield from hook_warnings(request.pod, each.hook, request.policy.checkpoint)
+    # A Job that saves gets a podFailurePolicy. Any other Job fails for good after some evictions, and loses all work.
     saving = next((each for each in decisions if each.saves), None)
-    if saving is not None:
-        adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
+    if saving is not None or any(map(_may_be_evicted, decisions)):
+        adds = saving is not None and saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
         yield from job_warnings(tree, own.row, adds=adds)
+
+
+def _may_be_evicted(decision: Decision) -> bool:
+    """Tell whether a higher tier may evict its pods for their GPUs."""
+    asked, tier = decision.tier_request, decision.assignment.tier
+    if tier is None or not asked.holds_gpus:
+        return False
+    return evicted_by(tier, asked.pod, asked.facts, asked.policy) != EVICTED_BY_NOBODY
 
 
 def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
@@ -257,7 +275,7 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
     return None
 
 
-def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> Fit:
+def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> QuotaVerdict:
     """Return how a workload fits its tenant's quota. Without `usage`, only limits count.
 
     `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
@@ -265,13 +283,13 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> 
     """
     tenant, row = decision.facts.tenant, decision.own.row
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
-        return Fit()
+        return QuotaVerdict()
     charges, needed, applied = decision.charges, decision.needed, _applied(decision, tenant, usage, reserved)
     # 1. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
-    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
+    lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and usage is not None else ()
     if lowered:
         rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once)
-        return Fit(None, lowered + rest.warnings)
+        return QuotaVerdict(None, lowered + rest.warnings)
 
     # 2. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
     is_elastic = together(charges) != together(needed)
@@ -284,7 +302,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> 
 
 
 def _lowered(
-    decision: WorkloadDecision, tenant: Tenant, usage: Usage, before: Sequence[Charge] = ()
+    decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, before: Sequence[Charge] = ()
 ) -> Iterator[AdmissionWarning]:
     """Warn of pods that are booked singly and run in a lower tier, because a tier's row has no room for them.
 
@@ -302,9 +320,7 @@ def _lowered(
             yield AdmissionWarning(
                 "more-demoted" if before else "some-demoted",
                 tenant=tenant.name,
-                row=row.subject,
-                used=used,
-                hard=row.hard,
+                row=row_usage(row, usage, reserved),
                 what=f"this {own.kind}",
                 gpus=more,
                 tier=lower.name,
@@ -321,7 +337,7 @@ def growth_applied(
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
     was = before.charges if before else ()
-    lowered = tuple(_lowered(decision, tenant, usage, was)) if tenant.demotes else ()
+    lowered = tuple(_lowered(decision, tenant, usage, reserved, was)) if tenant.demotes else ()
     bounding = tenant.bounding_every_tier() if lowered else tenant
     applied = _applied(decision, tenant, usage, reserved)
     return (*lowered, *growth_warnings(decision.charges, was, bounding, applied))
@@ -349,12 +365,12 @@ def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuot
             return
 
 
-def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
+def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> QuotaVerdict:
     """Return the refusal of a gang whose charge falls short, or a warning if its tenant wants only that."""
     first, own = decision.decisions[0].tier_request, decision.own
     tenant = decision.facts.tenant
     if tenant is None:
-        return Fit()
+        return QuotaVerdict()
     floor = together(decision.charges) > together(decision.needed)
     refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
     return fit_over_quota(refusal, tenant)

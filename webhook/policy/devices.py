@@ -21,7 +21,7 @@ from webhook.objects.view import View
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.gpu_supply import EvictionScope
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import EVICTED_BY_NOBODY, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import ClaimSpec, terms_of
@@ -49,16 +49,23 @@ class Attribute(View, frozen=True):
         return next((each for each in (self.text, self.whole, self.truth) if each is not None), None)
 
 
-class _Offered(View, frozen=True):
+class _Unread(View, frozen=True):
+    """A value of which only the name is read."""
+
+
+class OfferedDevice(View, frozen=True):
+    """The attributes and the capacities of a device."""
+
     attributes: dict[str, Attribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, _Unread] = msgspec.field(default_factory=dict)
 
 
-class SlicedDevice(_Offered, frozen=True):
+class SlicedDevice(OfferedDevice, frozen=True):
     """A device of a ResourceSlice. v1beta1 has its attributes under `basic`."""
 
     name: str = ""
     taints: tuple[Taint, ...] = ()
-    basic: _Offered = _Offered()
+    basic: OfferedDevice = OfferedDevice()
     consumes_counters: tuple[Any, ...] = ()
     allow_multiple_allocations: bool = False
 
@@ -325,7 +332,7 @@ def without_eviction(
 def evicted_by(tier: Tier, pod: Pod, facts: Facts, policy: TierPolicy) -> Phrase:
     """Return the tiers that may evict a pod of this tier for its GPUs; none if its GPUs come by DRA."""
     by_dra = without_eviction(pod, facts.devices, facts.eviction, policy)
-    return Phrase("evicted-by-nobody") if by_dra else policy.evicted_by(tier)
+    return EVICTED_BY_NOBODY if by_dra else policy.evicted_by(tier)
 
 
 def evicts_others(tier: Tier | None, live: PriorityClass | None, policy: TierPolicy) -> bool:

@@ -10,22 +10,25 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Protocol
 
-from webhook.objects.pods import QUOTA_GATE
+from webhook.objects.pods import QUOTA_GATE, Metadata
 from webhook.objects.refusal import AdmissionWarning
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
+from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT
 from webhook.policy.checkpoint.hook_plan import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
+from webhook.policy.checkpoint.work_lost import MAX_AT_RISK
 from webhook.policy.placement import KAI_PREEMPTIBILITY, KAI_QUEUE, VOLCANO_QUEUE
 from webhook.policy.quota.demand import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
+from webhook.policy.saves.save_requests import SAVE_REQUESTED
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
 from webhook.policy.workloads.templates import DOMAIN, TEMPLATE_CLASS
+from webhook.policy.workloads.workload import Workload
 
 EVICTABLE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 """Volumes that don't keep Cluster Autoscaler from removing the node, separated by commas without spaces.
@@ -35,7 +38,7 @@ Our volume is added to the author's list, whose entries stay (admission/patch.py
 LABELS = (TIER_LABEL, PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY)
 MARKS = frozenset({ASSIGNED_BY, CLAIMED, GANG, QUEUE_CLASS, TEMPLATE_CLASS, *ANNOTATIONS.values()})
 """Annotations that people don't write. The listener's text is among them, because an old one has an old protocol."""
-WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, EVICTABLE_VOLUMES, *MARKS})
+WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, KARPENTER, CLUSTER_AUTOSCALER, EVICTABLE_VOLUMES, MAX_AT_RISK, *MARKS})
 """All keys that gpu-tiers writes on objects under review; controllers/eviction_costs.py has further ones."""
 
 _OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
@@ -63,7 +66,7 @@ MOST_NAMED_KEYS = 3
 MOST_READ = 64
 MOST_SHOWN = 76
 """Characters of a shown key: the domain and the longest name that Kubernetes allows."""
-WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
+WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS, SAVE_REQUESTED)
 KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
@@ -75,24 +78,14 @@ KNOWN_KEYS = frozenset(
 """The keys of pods, workloads and namespaces, whose labels some tools copy, and the name of our gate."""
 
 
-class Bearer(Protocol):
-    """An object with labels and annotations."""
-
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-
-    @property
-    def annotations(self) -> Mapping[str, str]: ...
-
-
-def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
+def unknown_keys(bearers: Iterable[Metadata | Workload]) -> Iterator[AdmissionWarning]:
     """Yield a warning for each label and annotation that gpu-tiers does not know, up to a few."""
     found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
     for key, other in islice(found, MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
 
 
-def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
+def _meaningless(bearer: Metadata | Workload) -> Iterator[tuple[str, str]]:
     """Yield the keys, and the objects on which each would have a meaning; "" if none."""
     for keys, what, misplaced, other in (
         (bearer.labels, "label", OF_HOOKS, "the annotation of that name"),
@@ -109,19 +102,25 @@ def is_unknown(key: str) -> bool:
     """Tell whether a label or an annotation is in our domain, or one meant to be ours, and has no meaning."""
     if key.startswith(DOMAIN):
         return key not in KNOWN_KEYS
-    return LIKE_OURS.match(key) is not None and _near(key) != []
+    return LIKE_OURS.match(key) is not None and bool(_written_like(key))
 
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
     """Return the key that was perhaps meant; otherwise the two most frequent ones."""
-    near = _near(key)
-    return f"{DOMAIN}{near[0]}" if near else f"{TIER_LABEL} or {CHECKPOINT}"
+    return _written_like(key) or f"{TIER_LABEL} or {CHECKPOINT}"
 
 
-def _near(key: str) -> list[str]:
-    names = [each.removeprefix(DOMAIN) for each in WRITTEN_BY_PEOPLE]
-    return difflib.get_close_matches(key.rpartition("/")[2][:MOST_SHOWN].lower(), names, n=1)
+def _written_like(key: str) -> str:
+    return _nearest(
+        key.rpartition("/")[2][:MOST_SHOWN], {each.removeprefix(DOMAIN): each for each in WRITTEN_BY_PEOPLE}
+    )
+
+
+def _nearest(word: str, meant: Mapping[str, str]) -> str:
+    """Return what is meant by the most similar of some words in small letters; "" if none is similar."""
+    near = difflib.get_close_matches(word.lower(), meant, n=1)
+    return meant[near[0]] if near else ""
 
 
 _OF_NAMESPACES = {
@@ -158,15 +157,12 @@ def namespace_warnings(
 @lru_cache(maxsize=256)
 def _meant(key: str) -> str:
     """Return the label that was perhaps meant; "" for a label of somebody else that resembles none of ours."""
-    near = difflib.get_close_matches(key.rpartition("/")[2].lower(), _OF_NAMESPACES, n=1)
-    if near:
-        return _OF_NAMESPACES[near[0]]
-    return f"{MODE_LABEL} or default-tier" if key.startswith(DOMAIN) else ""
+    otherwise = f"{MODE_LABEL} or default-tier" if key.startswith(DOMAIN) else ""
+    return _nearest(key.rpartition("/")[2], _OF_NAMESPACES) or otherwise
 
 
 def _likely(value: str, names: Sequence[str]) -> str:
     """Return the name that was perhaps meant; otherwise all of them."""
-    by_lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(value.lower(), by_lower, n=1)
     *most, last = names
-    return by_lower[near[0]] if near else " or ".join(filter(None, (", ".join(most), last)))
+    near = _nearest(value, {name.lower(): name for name in names})
+    return near or " or ".join(filter(None, (", ".join(most), last)))

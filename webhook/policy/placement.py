@@ -131,7 +131,7 @@ class PlacementPlan(msgspec.Struct, frozen=True):
 
 
 def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
-    """Return the fields that its tier's placement adds to a pod."""
+    """Return the fields that a placement adds to a pod, without those that the pod sets itself."""
     # A toleration without a key is for every taint, and one without an effect for all effects.
     own = [
         tuple(each.get(field) or None for field in ("key", "effect"))
@@ -214,9 +214,13 @@ def with_node_selector(pod: Pod, facts: Facts, placement: Placement | None) -> P
 
 def node_chosen(pod: Pod, facts: Facts) -> bool:
     """Tell whether no scheduler chooses this pod's node: the pod names it, or runs on every node."""
+    return bool(pod.spec.node_name) or on_every_node(pod, facts)
+
+
+def on_every_node(pod: Pod, facts: Facts) -> bool:
     controller = pod.metadata.controller
     nearest = controller.kind if controller else facts.owners[0].row.kind if facts.owners else ""
-    return bool(pod.spec.node_name) or nearest == ON_EVERY_NODE
+    return nearest == ON_EVERY_NODE
 
 
 UNNAMED = ("", "default-scheduler")

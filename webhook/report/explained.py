@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import fields
 
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.assigned_by import parsed
-from webhook.policy.assignment.request import Assignment
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import ObjectVerdict
 from webhook.report.shown import Gpus, Shown
 from webhook.report.tenants import RowShown
@@ -88,9 +89,10 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     The verdict is that on a new object; it is not `judged` if something for it could not be read. `message` is the
     answer to its next create, if it lacks pods; `refused` is the refusal that its controller got, and `last_eviction`
-    the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods. `mode_of_file`
-    is that of a policy file that somebody names: the cluster's `mode` is then unknown. `templates` are the hooks of its
-    pod templates, or its own.
+    the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods, and `reserved`
+    are the nodes that are reserved for its pods. `mode_of_file` is that of a policy file that somebody names: the
+    cluster's `mode` is then unknown. `templates` are the hooks of its pod templates, or its own, and `autoscaler` is
+    what its pods tell autoscalers.
     """
 
     judged: bool = True
@@ -98,6 +100,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     mode_of_file: str = ""
     left_alone: str = ""
     templates: tuple[HookShown, ...] = ()
+    autoscaler: tuple[str, ...] = ()
     class_now: ClassShown | None = None
     class_of_new: ClassShown | None = None
     assigned_by: str = ""
@@ -108,6 +111,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     last_eviction: Eviction | None = None
     changes: tuple[str, ...] = ()
     waits_for: str = ""
+    reserved: tuple[NodeReservation, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property
@@ -135,13 +139,13 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     def as_json(self) -> dict[str, Any]:
         verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
         common = {*ObjectVerdict.__struct_fields__, "judged"}
-        own = {_camel(name): value for name, value in asdict(self).items() if name not in common}
+        own = {each.encode_name: getattr(self, each.name) for each in fields(self) if each.name not in common}
         return {**verdict, "trace": self.trace, **own}
 
 
 UNMARKED = (
-    "it bears no mark of gpu-tiers: it was created before that was installed, while it was away, in mode Audit, in an "
-    "exempt namespace, or with a mistake in mode Warn"
+    "it has no mark of gpu-tiers: it was created before gpu-tiers was installed, while it was down, in mode Audit, in "
+    "an exempt namespace, or with a mistake in mode Warn"
 )
 
 
@@ -163,19 +167,26 @@ def changes(
 
     `bearer` is the owner in whose own field somebody asked for the tier, and `owner` the outermost one, as kubectl
     takes them, "" for none. `others` are the tiers that it may have instead, and `default_of` is the part of the policy
-    that gave its tier. `keeps` is the tier of a workload's existing pods, which nothing changes.
+    that gave its tier. `keeps` is the tier of existing pods, which nothing changes: if somebody wrote another one, the
+    answer is how to have that.
     """
+    step, asked, wanted = given.step, given.asked, given.tier.name if given.tier else ""
+    named, is_label = step in ("label", "class"), step == "label" and bearer
+    if named and keeps and wanted not in ("", *keeps.split(", ")) and not given.demoted_from:
+        again = f"delete and apply {owner} again{f' with the label {TIER_LABEL}={wanted}' if is_label else ''}."
+        restarts = f"kubectl rollout restart {owner} -n {namespace}" if owner.startswith(_ROLLOUTS) else ""
+        yield f"Existing pods keep {keeps}; pods made later get {wanted}."
+        yield f"To have it now: {restarts}" if restarts else f"To have it now, {again}"
+        return
     if not others:
-        yield "No other tier is open to it: its tenant's ceiling, its quota or the policy leaves none."
         return
     tiers = others[0] if len(others) == 1 else f"TIER (one of {', '.join(others)})"
-    step, asked, label = given.step, given.asked, f"gpu-tiers.dev/tier={tiers}"
-    named, is_label = step in ("label", "class"), step == "label" and bearer
+    label = f"gpu-tiers.dev/tier={tiers}"
     if step == "group":
-        yield f"The PodGroup has the tier: label what makes it {label}, and create it again."
+        yield f"Its tier is its PodGroup's: label the workload that makes the PodGroup {label}, and create it again."
     elif keeps and not owner.startswith((*_ROLLOUTS, "cronjob/")):
         what = f"another tier at {asked}: {tiers}" if named and not is_label else f"the label {label}"
-        yield f"Its pods keep {keeps}. Delete {owner} and apply it again with {what}."
+        yield f"Existing pods keep {keeps}. Delete {owner} and apply it again with {what}."
     elif named and not bearer:
         do = f"In the pod template of {owner}, write" if owner else "Create the pod again with"
         yield f"{do} another tier at {asked}: {tiers}."
@@ -184,15 +195,10 @@ def changes(
     elif bearer or owner:
         yield f"kubectl label {bearer or owner} -n {namespace} --overwrite {label}"
         if keeps and owner.startswith(_ROLLOUTS):
-            yield f"Its pods keep {keeps} until they are replaced: kubectl rollout restart {owner} -n {namespace}"
+            yield f"Existing pods keep {keeps} until they are replaced: kubectl rollout restart {owner} -n {namespace}"
         else:
             yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
     else:
         yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
     if default_of:
         yield f"For all workloads like it, your platform team can change {default_of}."
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))

@@ -32,11 +32,15 @@ class TierAtRisk(Shown, frozen=True):
 
 
 class TenantAtRisk(Shown, frozen=True):
-    """The work at risk of a tenant in a tier, both "" for none."""
+    """The work at risk of a tenant in a tier, both "" for none.
+
+    `max_at_risk` are the seconds of unsaved work after which pods of the tier are asked to save; None for no bound.
+    """
 
     tenant: str
     tier: str
     work: Work
+    max_at_risk: int | None = None
 
 
 def at_risk_by_tier(found: RisksOf, tiers: Sequence[str]) -> tuple[TierAtRisk, ...]:
@@ -52,7 +56,7 @@ async def read_risks(client: Client, policy: TierPolicy, names: Sequence[str] = 
     """Return the work at risk of the pods that run now, of these tenants or of all. Raises ApiError.
 
     Only the program knows when it last saved, so the result is an upper bound: the work since the pod's start. Claims
-    are not read.
+    are not read: a pod says what it was admitted with.
     """
     from webhook.cluster.pod_listing import list_pods, no_claims  # noqa: PLC0415 - imports what most commands don't need
 
@@ -60,7 +64,7 @@ async def read_risks(client: Client, policy: TierPolicy, names: Sequence[str] = 
     homes = {each.name: tenant_among(ranked, each.labels) for each in await listed_namespaces(client)}
     found, now = defaultdict[tuple[str, str, bool], float](float), datetime.now(UTC).timestamp()
     async for pod in list_pods(client, policy, no_claims):
-        work, tenant = work_since(pod.gpus, now, None, pod.work_to_lose), homes.get(pod.namespace)
+        work, tenant = work_since(pod.gpus + pod.claimed, now, None, pod.work_to_lose), homes.get(pod.namespace)
         name = tenant.name if tenant else ""
         if work is not None and pod.node and (not names or name in names):
             found[name, pod.tier or "", work.exact] += work.gpu_seconds
@@ -114,12 +118,16 @@ class Waits(Shown, frozen=True):
 
 
 class GpusNow(Shown, frozen=True):
-    """The cluster's GPUs. `free` and `closed` are unused ones on open and on other nodes; None if nodes are unknown."""
+    """The cluster's GPUs. `free` and `closed` are unused ones on open and on other nodes; None if nodes are unknown.
+
+    `lost` are nodes that are not Ready and have pods with GPUs.
+    """
 
     tiers: tuple[TierGpus, ...]
     free: Gpus | None
     closed: Gpus | None
     waits: tuple[Waits, ...]
+    lost: tuple[str, ...] = ()
 
     @property
     def used(self) -> Gpus:
@@ -178,7 +186,8 @@ def gpus_now(
         None if nodes is None else as_number(sum((gpus for is_open, gpus in left if is_open == wanted), Decimal(0)))
         for wanted in (True, False)
     )
-    return GpusNow(tuple(shown), free, closed, waits)
+    lost = tuple(sorted(each.name for each in nodes or () if each.lost and on_node[each.name]))
+    return GpusNow(tuple(shown), free, closed, waits, lost)
 
 
 def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:

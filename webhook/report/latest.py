@@ -112,21 +112,34 @@ class Preemption(Shown, frozen=True):
         return f"{self.victim} was evicted from {self.node} {by}; {self.words}{lost}{took}"
 
 
+NOT_SAVED = ("not-saved", "nothing-listens")
+"""The outcomes of pods that are known not to have saved."""
+
+
+def saved_share(pods: int, saved: int, not_saved: int) -> str:
+    """Return how many evicted pods saved, as a share of those of which it is known."""
+    known = saved + not_saved
+    share = f"{saved} of {known} saved ({saved / known:.0%})" if known else "0 saved"
+    return f"{share}, {pods - known} unknown" if pods > known else share
+
+
 class Evictions(Shown, frozen=True):
-    """The number of shown evictions, how many of them saved, and their known loss."""
+    """The number of shown evictions, how many of them are known to have saved or not, and their known loss."""
 
     pods: int
     saved: int
+    not_saved: int
     lost: Work | None
 
     @classmethod
     def of(cls, found: Sequence[Preemption]) -> Self:
         lost = [each.lost for each in found if each.lost]
-        return cls(len(found), sum(each.saved == "saved" for each in found), summed(lost) if lost else None)
+        saved, not_saved = (sum(each.saved in names for each in found) for names in (("saved",), NOT_SAVED))
+        return cls(len(found), saved, not_saved, summed(lost) if lost else None)
 
     def __str__(self) -> str:
         lost = f", and lost {self.lost} of work" if self.lost else ""
-        return f"{self.saved} of {self.pods} saved ({self.saved / self.pods:.0%}){lost}"
+        return f"{saved_share(self.pods, self.saved, self.not_saved)}{lost}"
 
 
 def preemption_of(

@@ -1,5 +1,6 @@
 """The verdict on one object and on its pods, shared by review, test, diff, audit and explain."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -9,6 +10,7 @@ from webhook.objects.refusal import AdmissionWarning, Reason
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
+from webhook.policy.values.tenants import OnExceed
 from webhook.policy.values.tiers import Tier, active_class
 from webhook.report.shown import Shown
 from webhook.sentences.sentence import sentence
@@ -17,12 +19,19 @@ NONE = "none"
 
 
 class VerdictName(StrEnum):
-    """The verdict's name. An object is denied if any of its pods is, and demoted likewise."""
+    """The verdict's name. An object is denied if any of its pods is, and demoted or queued likewise.
+
+    It is queued only if there is no room for it: `onExceed: Hold` admits at once what has room.
+    """
 
     ALLOWED = "Allowed"
+    QUEUED = "Queued"
     DEMOTED = "Demoted"
     DENIED = "Denied"
     LEFT_ALONE = "LeftAlone"
+
+
+_ABOVE_QUOTA: Mapping[OnExceed, str] = {"Deny": "refused", "Demote": "demoted", "Warn": "admitted", "Hold": "queued"}
 
 
 class HookDue(Shown, frozen=True):
@@ -37,8 +46,9 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one object, judged by itself as if it were created now in Enforce.
 
     `tiers` are several only if its kind is unknown and its parts differ, and `assignment` is the one that decides.
-    `message` is the first refusal with its `reason`, "" for none. `hooks` are those of its pods. `source` is its place
-    in a file, "" in a cluster. `adoption`: no tier evicts yet.
+    `message` is the first refusal with its `reason`, "" for none. `hooks` are those of its pods, and `on_exceed` is
+    what happens to them if a row is full. `source` is its place in a file, "" in a cluster. `adoption`: no tier evicts
+    yet.
     """
 
     kind: str
@@ -51,6 +61,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     assignment: Assignment | None = None
     evidence: Evidence | None = None
     hooks: tuple[HookDue, ...] = ()
+    on_exceed: tuple[OnExceed, ...] = ()
     message: str = ""
     reason: Reason = Reason.INVALID
     shown_warnings: tuple[AdmissionWarning, ...] = ()
@@ -100,6 +111,11 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     def hooks_with_grace(self) -> str:
         graces = ", ".join(dict.fromkeys(str(each.grace_period_seconds) for each in self.hooks))
         return f"{self.hook_kinds}, {graces} s of grace" if graces else self.hook_kinds
+
+    @property
+    def above_quota(self) -> str:
+        """Return what happens to its pods if a row that counts them is full."""
+        return ", ".join(_ABOVE_QUOTA[each] for each in self.on_exceed) or "no row counts it"
 
     def as_fields(self) -> dict[str, Any]:
         """Return its fields by name, for a verdict with more fields."""

@@ -15,7 +15,6 @@ import msgspec
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
 from webhook.policy.checkpoint.work_lost import Work, summed
-from webhook.policy.devices import DeviceClaim, DeviceKey, Inventory, WantedDevices
 from webhook.report.shown import Gpus, Shown, as_number
 
 Asked = Mapping[str, Decimal]
@@ -137,14 +136,14 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
             f"{count} of {len(with_gpus)} {'is' if count == 1 else 'are'} {reason}"
             for reason, count in reasons.most_common(MOST_NAMED)
         )
-        return Room(asks, (f"No node with GPUs takes it, however free: {obstacles}. It asks for {asks}.",))
+        return Room(asks, (f"No node with {' and '.join(waiting.asks)} accepts it, whatever is free: {obstacles}.",))
     large = _large_nodes(waiting, fitting, holders or ())
     if not large:
         (name, gpus), *_ = waiting.asks.items()
         most = max(each.gpus.get(name, Decimal(0)) for each in fitting)
         too_large = (
-            f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
-            "it can never run. Ask for fewer in each pod."
+            f"It can never run: it asks for {written(gpus)} {name}, and the largest node that accepts it has "
+            f"{written(most)}. Ask for fewer in each pod."
         )
         return Room(asks, (too_large,))
     if holders is None:
@@ -156,7 +155,7 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
         for node in large.values()
         for each in node.holders
     )
-    return Room(asks, tuple(_sentences(waiting, large)), free, _grouped(each for each in holding if each[3]))
+    return Room(asks, tuple(_sentences(waiting, large)), free, grouped(each for each in holding if each[3]))
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
@@ -193,43 +192,51 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
         longest = round(max((each.ends_in or 0.0 for each in ending), default=0.0))
         yield (
             f"The scheduler is evicting {len(ending)} {'pods' if len(ending) > 1 else 'pod'} on {waiting.nominated} "
-            f"for it, which may save first: it starts within {longest} s."
+            f"for it, which may save first: it should start within {longest} s."
             if ending
-            else f"The scheduler has made room for it on {waiting.nominated}; it should start there soon."
+            else f"The scheduler has made room for it on {waiting.nominated}: it should start there soon."
         )
         return
     if roomy:
-        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it waits for something else."
+        yield f"It does not wait for GPUs: {roomy[0]} has {written(free[roomy[0]])} {name} free."
         return
     if total >= gpus:
         places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
-        yield f"{written(total)} {name} are free, but it needs {written(gpus)} on one node: {places}."
+        yield f"It waits for {written(gpus)} free {name} on one node. {written(total)} are free, apart: {places}."
     else:
-        there = f"the {len(nodes)} nodes that take it have" if len(nodes) > 1 else "the only node that takes it has"
-        yield f"It needs {written(gpus)} {name} on one node, and {there} {written(total)} free."
+        many = len(nodes) > 1
+        there = (
+            f"the {len(nodes)} nodes that accept it have" if many else f"only {next(iter(nodes))} accepts it, and has"
+        )
+        yield f"It waits for {written(gpus)} free {name} on one node: {there} {written(total)} free."
     yield from _evictions(waiting, nodes)
 
 
 def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
     lower = [each for node in nodes.values() for each in node.holders if each.priority < waiting.priority]
     if waiting.evicts == "adoption":
-        yield "It evicts nobody: adoption is on, and until it ends no tier does."
+        yield "No tier evicts anybody while adoption is on: it starts when pods there end."
     elif waiting.evicts == "never":
-        yield f"It evicts nobody: {waiting.tier or 'its class'} has the preemptionPolicy Never."
+        tier = f"Its tier {waiting.tier}" if waiting.tier else "Its PriorityClass"
+        never = f"{tier} evicts nobody (preemptionPolicy Never)"
+        yield f"{never}: wait until pods there end, or use a tier that evicts them."
     elif not lower:
-        own = f"{waiting.tier}'s priority" if waiting.tier else f"its priority, {waiting.priority},"
-        yield f"It can evict nobody there: all that hold GPUs are of {own} or higher."
+        own = f"{waiting.tier}'s" if waiting.tier else f"its own, {waiting.priority}"
+        yield f"No pod there has a lower priority than {own}: it starts when pods there end."
     elif not any(_after_evictions(waiting, node) for node in nodes.values()):
-        yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
+        yield (
+            "Evicting the pods of lower tiers would free too few GPUs on each node: it starts when pods there end. "
+            "Or ask for fewer GPUs in each pod."
+        )
     else:
         # The scheduler prefers nodes where the evictions lose least.
         works = [[each.work for each in _victims(waiting, node) if each.work] for node in nodes.values()]
         work = max((summed(each) for each in works if each), key=lambda each: each.gpu_seconds, default=None)
         loses = f"; evicting them now loses {work}" if work else ""
-        yield f"It may evict pods of lower tiers there{loses}. {SOON}"
+        yield f"The scheduler may evict pods of lower tiers for it{loses}. {SOON}"
 
 
-SOON = "If that does not happen within seconds, the scheduler says why."
+SOON = "If it does not within seconds, its own words say why."
 
 
 def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:
@@ -249,7 +256,7 @@ def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
     return node.has_room(waiting.asks, without=lower)
 
 
-def _grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
+def grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
     """Return the pods by tier, tenant and reason, the highest priority first.
 
     An entry is a pod, the reason, and the GPUs of a unit, which is the pod itself or a device: each counts once.
@@ -268,124 +275,12 @@ def _grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple
 
 def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
     if holder.ends_in is not None:
-        return "is ending: its GPUs come free when it has saved"
+        return "ending: its GPUs become free when it has saved"
     if holder.priority > waiting.priority:
-        return "higher priority"
+        return "no: higher priority"
     if holder.priority == waiting.priority:
-        return "the same priority: nobody is evicted for an equal"
+        return "no: the same priority"
     if waiting.evicts != "lower":
-        return "lower, but it evicts nobody"
-    return "lower: it may be evicted" if _after_evictions(waiting, node) else "lower, but too few GPUs on its node"
-
-
-EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the tiers: it waits until their holders end."
-
-
-class DeviceUse(msgspec.Struct, frozen=True):
-    """The existing devices and the claims on them, with the known pods, by their uid.
-
-    `evictions` says who is evicted for devices, and `lower` whether a pod of a lower tier may be.
-    """
-
-    there: Inventory
-    pods: Mapping[str, GpuHolder] = msgspec.field(default_factory=dict)
-    evictions: tuple[str, ...] = (EVICTS_NOBODY,)
-    lower: str = "lower, but nobody is evicted for devices of DRA"
-
-
-def room_by_devices(waiting: Waiting, wanted: WantedDevices, nodes: Sequence[NodeForPod], use: DeviceUse) -> Room:
-    """Return the room for one request of a pod, on the nodes that would accept the pod."""
-    # 1. The devices there that fit, whoever holds them.
-    asks = f"{wanted.count} {wanted.device_class}"
-    names, there = {each.name for each in nodes if not each.obstacle}, use.there
-    answers = {key: there.does(key, wanted) for key, device in there.devices.items() if device.node in names}
-    fitting = [key for key, does in answers.items() if does]
-    unknown = sum(does is None for does in answers.values())
-    if not fitting:
-        passes = f"passes the selectors of {wanted.device_class} and"
-        why = f"No node that takes it has devices for DeviceClass {wanted.device_class} in a ResourceSlice."
-        if answers:
-            why = f"No device on the nodes that take it {passes} of its request."
-        by_scheduler = (f"Whether a device {passes} its request, the scheduler alone can tell.", *use.evictions)
-        return Room(asks, by_scheduler if unknown else (why,))
-
-    # 2. The unused ones among them whose taints the request tolerates.
-    free: dict[str, Gpus] = dict.fromkeys((there.devices[key].node for key in fitting), 0)
-    plain = wanted.plain
-    for key in fitting:
-        if key not in there.holders and there.untolerated(key, wanted) is None:
-            free[there.devices[key].node] += 1
-            plain = plain and there.devices[key].whole
-    sentences = []
-    for node in [name for name, left in free.items() if left >= wanted.count][:1]:
-        has = f"{node} has {_devices(free[node])} of {wanted.device_class} free"
-        if plain:
-            return Room(asks, (f"{has}, so it waits for something else.",), free)
-        sentences.append(f"{has}, but whether they would do together, the scheduler alone can tell.")
-
-    # 3. Only the end of a holder frees a device.
-    if unknown:
-        sentences.append(f"Whether {unknown} other devices would do, the scheduler alone can tell.")
-    if not sentences:
-        nodes_have = (
-            f"the {len(free)} nodes that have such devices have" if len(free) > 1 else f"{next(iter(free))} has"
-        )
-        needs = f"{_devices(wanted.count)} of {wanted.device_class}"
-        sentences.append(f"It needs {needs} on one node, and {nodes_have} {sum(free.values())} free.")
-    sentences += [*use.evictions, *_not_to_be_had(wanted, fitting, use)]
-    return Room(asks, tuple(sentences), free, _grouped(_device_holders(waiting, fitting, use)))
-
-
-def _devices(count: Gpus) -> str:
-    return f"{count} device" if count == 1 else f"{count} devices"
-
-
-def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
-    """Yield the devices that a taint keeps from it, and the claims that hold some for nobody."""
-    tainted: dict[str, list[str]] = {}
-    for_nobody: dict[str, None] = {}
-    for key in fitting:
-        taint, holder = use.there.untolerated(key, wanted), use.there.holders.get(key)
-        if taint is not None:
-            text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-            tainted.setdefault(text, []).append(_place(key, use))
-        if holder is not None and not holder[0].status.reserved_for:
-            for_nobody[f"{holder[0].key} (device {_place(key, use)})"] = None
-    for text, places in tainted.items():
-        yield f"Its request does not tolerate the taint {text} of device {first_of(places, MOST_NAMED)}."
-    if for_nobody:
-        claims = first_of([*for_nobody], MOST_NAMED)
-        yield f"Held by a ResourceClaim that is reserved for nobody: {claims}."
-
-
-def _place(key: DeviceKey, use: DeviceUse) -> str:
-    return f"{key.device} on {use.there.devices[key].node}"
-
-
-def _device_holders(
-    waiting: Waiting, fitting: Sequence[DeviceKey], use: DeviceUse
-) -> Iterator[tuple[GpuHolder, str, object, Decimal]]:
-    for key in fitting:
-        claim = use.there.holders[key][0] if key in use.there.holders else None
-        for user in claim.status.reserved_for if claim else ():
-            holder, name = use.pods.get(user.uid), f"{claim.metadata.namespace}/{user.name}" if claim else ""
-            of_group = user.resource != "pods"
-            lower = f"PodGroup {name}: free when the group is deleted"
-            why = lower if of_group else _why_taken(waiting, claim, holder, use.lower)
-            yield holder or GpuHolder(name, "", {}, 0, "not known", None), why, key, Decimal(1)
-
-
-def _why_taken(waiting: Waiting, claim: DeviceClaim | None, holder: GpuHolder | None, lower: str) -> str:
-    if holder is not None and holder.ends_in is not None:
-        return "is ending: its devices come free when it has ended"
-    if claim is not None and claim.is_named:
-        pods = len(claim.status.reserved_for)
-        shared = f"shared by {pods} pods" if pods > 1 else "named by the pod"
-        return f"ResourceClaim {claim.key}, {shared}: free when no pod uses it"
-    if holder is None:
-        return "nobody is evicted for devices of DRA"
-    if holder.priority > waiting.priority:
-        return "higher priority"
-    if holder.priority == waiting.priority:
-        return "the same priority"
-    return lower
+        return "no: lower priority, but the waiting pod evicts nobody"
+    fits = _after_evictions(waiting, node)
+    return "yes: lower priority" if fits else "no: lower priority, but too few GPUs on its node"

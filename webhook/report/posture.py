@@ -11,11 +11,12 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused, first_of
 from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import Work
-from webhook.policy.quota.tenant_status import unknown_names
+from webhook.policy.quota.tenant_status import unknown_and_effect, unknown_names
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply, evicts_for_devices
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import HookKind, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
+from webhook.report.node_reservation import NodeReservation
 from webhook.report.shown import Shown
 from webhook.sentences.sentence import sentence
 
@@ -23,9 +24,10 @@ from webhook.sentences.sentence import sentence
 class TierPosture(Shown, frozen=True):
     """A tier: its victims, its evictors, the workloads that get it by default, and their saves at an eviction.
 
-    `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
-    `refused` says why no pod can get it now, nor its value. `at_risk` is the loss if all its training pods were evicted
-    now, if requested.
+    `workloads` are workload types, and "any other" for the default tier. `hooks` have each type that saves if it runs
+    there, whatever its own tier. `refused` says why no pod can get it now, nor its value. `at_risk` is the loss if all
+    its training pods were evicted now, if requested. `max_at_risk` are the seconds of unsaved work after which its pods
+    are asked to save.
     """
 
     name: str
@@ -38,6 +40,7 @@ class TierPosture(Shown, frozen=True):
     description: str = ""
     refused: str = ""
     at_risk: Work | None = None
+    max_at_risk: int | None = None
 
 
 class ClassPosture(Shown, frozen=True):
@@ -49,7 +52,10 @@ class ClassPosture(Shown, frozen=True):
 
 
 class TenantPosture(Shown, frozen=True):
-    """The limits of a tenant, and the action beyond them. `unknown` are its names that the policy lacks."""
+    """The limits of a tenant, and the action beyond them. `unknown` are its names that the policy lacks.
+
+    `not_ready` is the reason of its TenantQuota's condition Ready, with its message, if it is not Ready.
+    """
 
     name: str
     ceiling: str
@@ -57,6 +63,7 @@ class TenantPosture(Shown, frozen=True):
     quotas: tuple[str, ...]
     on_exceed: str
     unknown: tuple[str, ...] = ()
+    not_ready: str = ""
 
 
 class DraPosture(Shown, frozen=True):
@@ -80,7 +87,10 @@ class DraPosture(Shown, frozen=True):
 
 
 class Posture(Shown, frozen=True):
-    """The posture, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known."""
+    """The posture, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known.
+
+    `reserved` are the nodes on which pods are evicted for devices of DRA now. `device_preemption` is the policy's.
+    """
 
     mode: str
     adoption: bool
@@ -88,6 +98,8 @@ class Posture(Shown, frozen=True):
     classes: tuple[ClassPosture, ...] = ()
     tenants: tuple[TenantPosture, ...] = ()
     dra: tuple[DraPosture, ...] = ()
+    reserved: tuple[NodeReservation, ...] = ()
+    device_preemption: str = "Off"
 
 
 def posture_of(
@@ -116,6 +128,7 @@ def posture_of(
         classes=tuple(_foreign(policy, classes or {})),
         tenants=tuple(_tenant(each, policy) for each in sorted(tenants, key=lambda tenant: tenant.name)),
         dra=dra_posture(policy, supply),
+        device_preemption=policy.device_preemption,
     )
 
 
@@ -145,6 +158,7 @@ def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, ref
         hooks=tuple(dict.fromkeys(_hooks(tier, policy))),
         description=tier.description,
         refused=refused,
+        max_at_risk=policy.saves.max_at_risk.get(tier.name),
     )
 
 
@@ -162,7 +176,7 @@ def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
     """
     given = policy.checkpoint
     of_tier = given.tiers.get(tier.name)
-    asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
+    asked = {"every type: ": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
     for hook_owner, hook in asked.items():
         if hook.kind not in _SAVES_NOTHING:
             yield f"{hook_owner}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
@@ -188,7 +202,7 @@ def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
         name=tenant.name,
         ceiling="any tier" if everything else ", ".join(allowed) or "no tier",
         default_tier=tenant.default_tier,
-        quotas=tuple(f"{row.subject}: {written(row.hard)}{' (Hold)' if row.has_queue else ''}" for row in tenant.rows),
-        on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
-        unknown=tuple(text for _, text in unknown_names(tenant, policy)),
+        quotas=tuple(f"{row.subject}: {written(row.hard)}" for row in tenant.rows),
+        on_exceed=tenant.above_quota,
+        unknown=tuple(map(unknown_and_effect, unknown_names(tenant, policy))),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
+from webhook.policy.quota.queue_status import order_of_queue
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -14,43 +15,47 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `free` is neither used nor reserved.
+    """A row of a quota, in GPUs. `left` is neither used nor reserved, whether GPUs of the cluster are free or not.
 
     `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` is for the head of the queue alone.
 
     `pending` is the part of `used` of pods without a node, as of ten to twenty seconds ago.
 
     `on_exceed` is the action above this row; "" if it is that of the other rows.
+
+    `active`: the policy has its tier and flavor. Otherwise the row limits nothing.
     """
 
     subject: str
     hard: Gpus
     used: Gpus
     reserved: Gpus
-    free: Gpus
+    left: Gpus
     on_exceed: str = ""
     pending: Gpus = 0
     reserved_for_queue: Gpus = 0
+    active: bool = True
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        return tuple(map(str, (self.used, self.reserved, self.reserved_for_queue, self.hard, self.free)))
+        limits = (self.hard, self.left) if self.active else ("-", "-")
+        return tuple(map(str, (self.used, self.reserved, self.reserved_for_queue, *limits)))
 
     @property
     def is_full(self) -> bool:
-        """Tell whether nothing is free, although the row allows some."""
-        return bool(self.hard) and not self.free
+        """Tell whether nothing is left, although the row allows some."""
+        return bool(self.hard) and not self.left and self.active
 
     @property
-    def shares(self) -> tuple[float, float, float, float]:
+    def shares(self) -> tuple[float, ...]:
         """Return the shares of pods on nodes, of the other pods, and of the reservations for pods and for the queue.
 
         Each is a share of the limit.
         """
         pending = min(self.pending, self.used)
         parts = self.used - pending, pending, self.reserved, self.reserved_for_queue
-        on_nodes, elsewhere, reserved, for_queue = (each / self.hard if self.hard else 0.0 for each in parts)
-        return on_nodes, elsewhere, reserved, for_queue
+        hard = self.hard if self.active else 0
+        return tuple(each / hard if hard else 0.0 for each in parts)
 
 
 class QueuedShown(Shown, frozen=True):
@@ -88,13 +93,18 @@ class QueueShown(Shown, frozen=True):
 
 
 class TenantShown(Shown, frozen=True):
-    """A tenant. `problems` are sentences of conditions with a problem."""
+    """A tenant. `problems` are sentences of conditions with a problem, and `queue_order` is one if it has a queue.
+
+    `not_ready` is the one of Ready, if its quota is not or only partly active.
+    """
 
     name: str
     rows: tuple[RowShown, ...]
     on_exceed: str
     problems: tuple[str, ...] = ()
     queue: QueueShown = QueueShown()
+    queue_order: str = ""
+    not_ready: str = ""
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
@@ -115,7 +125,16 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         queue=_queue(mapped(status.get("queue"))),
+        queue_order=sentence(order_of_queue(found.tenant)) if found.tenant and found.tenant.has_queue else "",
+        not_ready=not_ready(found),
     )
+
+
+def not_ready(found: TenantQuota) -> str:
+    """Return why a quota is not, or only partly, active, by its condition Ready; "" if it is, or nobody has looked."""
+    ready = next((each for each in _trees(found.status.get("conditions")) if each.get("type") == "Ready"), {})
+    is_false = ready.get("status") == "False"
+    return f"{ready.get('reason', 'NotReady')}: {ready.get('message', '')}" if is_false else ""
 
 
 def _queue(status: dict[str, Any]) -> QueueShown:
@@ -145,11 +164,11 @@ def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus])
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
     keys = "hard", "used", "reserved", "reservedForQueue"
     hard, used, reserved, for_queue = (_gpus(usage.get(key)) for key in keys)
-    free = max(hard - used - reserved - for_queue, Decimal(0))
+    left = max(hard - used - reserved - for_queue, Decimal(0))
     subject = " on ".join(named) or "total"
     on_exceed, waiting = "Hold" if subject in holds else "", pending.get(subject, 0)
-    numbers = as_number(hard), as_number(used), as_number(reserved), as_number(free)
-    return RowShown(subject, *numbers, on_exceed, waiting, as_number(for_queue))
+    numbers = as_number(hard), as_number(used), as_number(reserved), as_number(left)
+    return RowShown(subject, *numbers, on_exceed, waiting, as_number(for_queue), usage.get("active") is not False)
 
 
 def _gpus(text: object) -> Decimal:
@@ -164,6 +183,8 @@ def _gpus(text: object) -> Decimal:
 def _problems(found: TenantQuota) -> Iterator[str]:
     if found.problem is not None:
         yield sentence(found.problem)
+    if found.tenant is not None and found.tenant.allowed_tiers == ():
+        yield "NoTier: allowedTiers is empty, so pods that would get a tier are refused"
     by_type = {each.get("type"): each for each in _trees(found.status.get("conditions"))}
     if "Ready" not in by_type:
         yield "NotCounted: no replica of gpu-tiers that leads has looked at it yet"

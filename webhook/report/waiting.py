@@ -150,22 +150,18 @@ JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
 (pkg/controller/job/job_controller.go in kubernetes). A deleted pod fails too, however it ends."""
 
 
-def failures_counted(job: Tree) -> int | None:
-    """Return the failures for which a Job's controller waits, by its status; None if the status omits some.
-
-    A podFailurePolicy with Ignore keeps failures out of the status, but they lengthen the wait as others do.
-    """
-    rules, failed = at(job, "spec.podFailurePolicy.rules"), at(job, "status.failed")
-    ignores = any(at(each, "action") == "Ignore" for each in rules) if isinstance(rules, list) else False
-    return None if ignores else failed if isinstance(failed, int) else 1
+def ignores_failures(job: Tree) -> bool:
+    """Tell whether a Job's podFailurePolicy ignores failures: the status omits them, but they lengthen the wait."""
+    rules = at(job, "spec.podFailurePolicy.rules")
+    return isinstance(rules, list) and any(at(each, "action") == "Ignore" for each in rules)
 
 
-def next_pod_of_job(failed: int | None, last: datetime) -> datetime:
+def next_pod_of_job(failed: int, last: datetime) -> datetime:
     """Return when a Job's controller makes its next pod at the latest, by its failed pods and the time of the last.
 
-    Without a count it is the longest wait. A pod that succeeded since the first of them makes it earlier.
+    A pod that succeeded since the first of them makes it earlier.
     """
-    doublings = 6 if failed is None else min(max(failed - 1, 0), 6)
+    doublings = min(max(failed - 1, 0), 6)
     return last + min(JOB_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
 
 
@@ -179,7 +175,7 @@ _GATES = {
     "kueue.x-k8s.io/topology": "Kueue has not chosen its nodes",
     "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of its job",
 }
-_OTHER_GATE = "whoever set it has not lifted it"
+_OTHER_GATE = "the system that set it has not removed it"
 
 
 class Standing(Shown, frozen=True):
@@ -208,24 +204,32 @@ class WhyPending(Shown, frozen=True):
     unread: tuple[str, ...] = ()
 
 
-def standing(pod: Tree) -> Standing:
+def standing(pod: Tree, now: datetime | None = None) -> Standing:
     metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
     phase, node = status.get("phase"), spec.get("nodeName")
     gates = [str(each.get("name")) for each in spec.get("schedulingGates") or ()]
     if phase in ("Succeeded", "Failed"):
         return Standing("ended", f"It has ended: {phase}.")
     if metadata.get("deletionTimestamp"):
-        return Standing("ending", f"It is being deleted, and ends at {metadata['deletionTimestamp']} at the latest.")
+        ends = _time(metadata["deletionTimestamp"])
+        is_late = now is not None and ends is not None and ends < now
+        when = f"{'should have ended' if is_late else 'ends'} by {metadata['deletionTimestamp']}"
+        return Standing("ending", f"It is being deleted, and {when}.")
     if phase == "Running":
         return Standing("running", f"It runs on {node}.")
     if gates:
         return Standing(
             "gated",
-            f"It waits behind its scheduling gates, so the scheduler has not looked at it. {gates_said(gates)}.",
+            f"The scheduler ignores it until its scheduling gates are removed. {gates_said(gates)}.",
         )
     if node:
-        return Standing("starting", f"It has its place on {node}, and its containers are starting{_slow(status)}.")
+        return Standing("starting", f"It is scheduled to {node}, and its containers are starting{_slow(status)}.")
     return Standing("unscheduled", "It has no node yet.")
+
+
+def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
+    """Yield the pods that have not ended: they hold their GPUs."""
+    return (each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
 
 
 def failed_at(pod: Tree) -> datetime | None:
@@ -246,12 +250,20 @@ def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
     messages = [str(each["message"]) for each in unscheduled if each.get("message")]
     failed = [each for each in events if each.get("reason") == "FailedScheduling"]
     newest = max(failed, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime")), default=None)
-    return messages[0] if messages else str(newest.get("message") or "") if newest else ""
+    if messages or newest is None:
+        return next(iter(messages), "")
+    when = reported_at(newest)
+    return f"{newest.get('message') or ''}{f' (reported at {when.strftime(RFC_3339)})' if when else ''}"
 
 
 def lacks_a_volume(scheduler: str) -> bool:
     """Tell whether it waits for claims that bind before a pod is scheduled, and that have no volume yet."""
     return "unbound immediate PersistentVolumeClaims" in scheduler
+
+
+def lacks_of(scheduler: str, name: str) -> bool:
+    """Tell whether a scheduler finds too little of a resource."""
+    return f"Insufficient {name}" in scheduler
 
 
 def waits_for_gpus_alone(scheduler: str) -> bool:

@@ -1,4 +1,4 @@
-"""Wires and runs the background work: events about refusals and preemptions, and the data of the page."""
+"""Wires and runs the work of the controllers, mostly that of the leader, and gathers the data of the page."""
 
 import asyncio
 from collections import deque
@@ -8,24 +8,25 @@ import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
+from webhook.controllers.asked_saves import AskedSaves
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.device_preemption import DevicePreemption
+from webhook.controllers.ending_nodes import EndingNodes
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.controllers.save_reports import SaveReports
 from webhook.controllers.stuck_pods import StuckPods
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
-from webhook.policy.checkpoint.work_lost import LastSave
 from webhook.policy.preemption.reservation import ReservationEnd
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.report.gpus_now import UseOverTime
 from webhook.report.latest import MOST_PREEMPTIONS, Preemption, VerdictGroups
-from webhook.server import metric_table
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.running_ledger import RunningLedger, outermost_by
@@ -54,91 +55,114 @@ def background_work(
     cluster: LiveCluster,
     active: ActivePolicy,
     events: EventWriter,
-    charged: RunningLedger,
+    ledger: RunningLedger,
     metrics: Metrics,
-    last_save: Callable[[str], LastSave | None],
+    reports: SaveReports,
 ) -> BackgroundWork:
-    """Wire the background work. `last_save` returns the last reported save of a pod, by its uid."""
+    """Wire the background work. `reports` has what trainings report."""
     client, outermost = cluster.client, outermost_by(cluster, active)
     verdicts = VerdictGroups()
     preemptions = deque[Preemption](maxlen=MOST_PREEMPTIONS)
     notices = VerdictEvents(events, outermost, cluster.known.tenant_uid)
 
     def evicted(preemption: Preemption) -> None:
-        charged.placements.evicted(preemption)
+        ledger.placements.note_eviction(preemption)
         _count(metrics, preemption)
 
     preempted = PreemptionRecorder(preemptions, evicted, events, outermost)
-    pods = EvictedPods(client, cluster.known.tenant_name, active.current, charged.pods.last_used, last_save)
-    watch = PreemptionWatch(client, pods, lambda: charged.pods.synced, preempted)
-    at_risk = WorkAtRisk(charged.pods.working, cluster.known.tenant_name, last_save)
-    metrics.sample(metric_table.AT_RISK, at_risk.samples)
+    pods = EvictedPods(client, cluster.known.tenant_name, active.current, ledger.pods.last_used, reports.last_save)
+    watch = PreemptionWatch(client, pods, lambda: ledger.pods.synced, preempted)
+    at_risk = WorkAtRisk(ledger.pods.working, cluster.known.tenant_name, reports.last_save)
+    metrics.sample("gpu_tiers_at_risk_gpu_seconds", at_risk.samples)
     recorder = Recorder(metrics, notices.tell, verdicts.add)
 
     def enforced(namespace: Namespace) -> bool:
         return active.current().mode_in(namespace.labels) is Mode.Enforce
 
-    backstop = BackstopWriter(cluster.known, charged.leading, client, active.current, enforced, events)
+    backstop = BackstopWriter(cluster.known, ledger.leading, client, active.current, enforced, events)
     active.subscribe(backstop.wake)
     ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-    bounds = CeilingsWriter(cluster.known, charged.leading, client, active.current, ceilings)
+    bounds = CeilingsWriter(cluster.known, ledger.leading, client, active.current, ceilings)
     active.subscribe(bounds.wake)
-    labels = NamespaceEvents(cluster.known, charged.leading, active.current, events)
+    labels = NamespaceEvents(cluster.known, ledger.leading, active.current, events)
     active.subscribe(labels.wake)
     policy = PolicyMap(settings.namespace, settings.config_map)
-    publisher = PolicyPublisher(cluster.known, charged.leading, client, active, policy, events)
+    publisher = PolicyPublisher(cluster.known, ledger.leading, client, active, policy, events)
     use = UseOverTime()
 
     def looked(used: Mapping[Series, float]) -> None:
-        if charged.knows_pods():
+        if ledger.knows_pods():
             use.add(used)
         else:
             use.forget()
 
     gpu_seconds = GpuSeconds(
-        lambda seconds, series: metrics.add(metric_table.GPU_SECONDS, seconds, *series),
+        lambda seconds, series: metrics.add("gpu_tiers_gpu_seconds_total", seconds, *series),
         metrics.forget_tenants,
-        charged.pods.running,
+        ledger.pods.running,
         cluster.known,
         report=looked,
     )
-    stuck = StuckPods(client, active.current, charged.pods.waiting, charged.pods.running)
-    metrics.sample(metric_table.INVERTED, stuck.inversions)
-    metrics.sample(metric_table.STRANDED, stuck.stranded)
+    stuck = StuckPods(client, active.current, ledger.pods.waiting, ledger.pods.running)
+    metrics.sample("gpu_tiers_inverted_seconds", stuck.inversions)
+    metrics.sample("gpu_tiers_stranded_gpus", stuck.stranded)
 
     def tells(scheduler: Scheduler) -> EvictionCosts:
         return EvictionCosts(
             client,
             scheduler,
             active.current,
-            charged.knows_pods,
+            ledger.knows_pods,
             at_risk.pods,
-            lambda outcome: metrics.count(metric_table.EVICTION_COST_WRITES, scheduler.name, outcome),
+            lambda outcome: metrics.count("gpu_tiers_eviction_cost_writes_total", scheduler.name, outcome),
         )
 
     preempting = DevicePreemption(
         client,
         cluster.known,
         active.current,
-        charged.knows_pods,
+        ledger.knows_pods,
         at_risk.pods,
+        lambda: saves.unsaved_since,
         events,
         frozenset(settings.exempt_namespaces or ()),
-        lambda tier, how: metrics.count(metric_table.RESERVATIONS, tier, how),
+        lambda tier, how: metrics.count("gpu_tiers_reservations_total", tier, how),
     )
-    metrics.sample(metric_table.RESERVED_NODES, preempting.samples)
+    metrics.sample("gpu_tiers_reserved_nodes", preempting.samples)
     if active.current().device_preemption == "On":
         for tier in active.current().tiers:
-            metrics.start(metric_table.RESERVATIONS, tier.name, ReservationEnd.FAILED)
+            metrics.start("gpu_tiers_reservations_total", tier.name, ReservationEnd.FAILED)
+
+    def asked(tier: str, cause: str, outcome: str, seconds: float | None) -> None:
+        metrics.count("gpu_tiers_save_requests_total", tier, cause, outcome)
+        if seconds is not None:
+            metrics.observe("gpu_tiers_save_seconds", seconds, tier)
+
+    ending = EndingNodes(client, active.current, lambda: ledger.leading() and active.current().reports is not None)
+    saves = AskedSaves(
+        reports,
+        active.current,
+        ledger.knows_pods,
+        at_risk.pods,
+        cluster.known.tenant_name,
+        ending.signal,
+        lambda: preempting.saving,
+        events,
+        asked,
+    )
+    metrics.sample("gpu_tiers_saves_under_way", lambda: [((), float(saves.under_way))])
+    metrics.sample("gpu_tiers_over_max_at_risk_pods", saves.samples)
     writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
     parts = [
         preempting.run,
+        saves.run,
+        ending.run,
         stuck.run,
         notices.run,
         watch.run,
         gpu_seconds.run,
-        charged.queued.run,
-        charged.pending.run,
+        ledger.queued.run,
+        ledger.pending.run,
     ]
     return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
 
@@ -146,9 +170,9 @@ def background_work(
 def _count(metrics: Metrics, preemption: Preemption) -> None:
     victim, by = preemption.victim, preemption.preemptor
     labels = victim.tier, by.tier if by else "", victim.tenant, preemption.saved
-    metrics.count(metric_table.PREEMPTIONS, *labels)
+    metrics.count("gpu_tiers_preemptions_total", *labels)
     if lost := preemption.lost:
-        metrics.add(metric_table.LOST_GPU_SECONDS, lost.gpu_seconds, *labels, str(lost.exact).lower())
-    metrics.count(metric_table.CHECKPOINTS, victim.tier, preemption.saved)
+        metrics.add("gpu_tiers_lost_gpu_seconds_total", lost.gpu_seconds, *labels, str(lost.exact).lower())
+    metrics.count("gpu_tiers_checkpoints_total", victim.tier, preemption.saved)
     if preemption.save_seconds is not None:
-        metrics.observe(metric_table.CHECKPOINT_SECONDS, float(preemption.save_seconds), victim.tier)
+        metrics.observe("gpu_tiers_checkpoint_seconds", float(preemption.save_seconds), victim.tier)

@@ -24,7 +24,6 @@ from webhook.ledger.accounts import HandOver, LeaderCall
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.values.tenants import Tenant
 from webhook.server.listener import listen, port_of
-from webhook.server.metric_table import BOOKINGS_HANDED_OVER, BOOKINGS_TAKEN
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
 from webhook.server.tls import LiveCertificate
@@ -101,7 +100,7 @@ class BookingsPort:
                 return None
             return partial(self._handed, election.holder, election.holder_address)
 
-        report = partial(self._metrics.count, BOOKINGS_HANDED_OVER)
+        report = partial(self._metrics.count, "gpu_tiers_bookings_handed_over_total")
         return HandOver(leader, report, is_led=lambda: election.is_renewed)
 
     def serving(self, identity: str, take: Take) -> Iterator[AppPort]:
@@ -110,7 +109,7 @@ class BookingsPort:
                 identity,
                 lambda: self._certificate.bundle.key,
                 take,
-                lambda outcome: self._metrics.count(BOOKINGS_TAKEN, outcome),
+                lambda outcome: self._metrics.count("gpu_tiers_bookings_taken_total", outcome),
             )
             yield AppPort(app, self._listening, self._certificate.pages)
 

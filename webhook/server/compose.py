@@ -56,24 +56,24 @@ async def run(settings: Settings) -> None:
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
-        async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as charged:
+        async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as ledger:
             reports = ReportsPort(settings, client, active, metrics)
             reports.certified(certificate.bundle)
-            background = background_work(settings, cluster, active, event_writer, charged, metrics, reports.saves.of)
+            background = background_work(settings, cluster, active, event_writer, ledger, metrics, reports.saves)
             gauges.of_policy(metrics, active)
-            gauges.of_leader(metrics, active, charged)
-            gauges.of_queues(metrics, cluster.known, charged)
-            gauges.of_tenants(metrics, cluster.known, charged.ledger)
+            gauges.of_leader(metrics, active, ledger)
+            gauges.of_queues(metrics, cluster.known, ledger)
+            gauges.of_tenants(metrics, cluster.known, ledger.ledger)
             gauges.of_process(metrics, cluster.known, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, active.current, background.recorder)
+            webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
             page = page_sources(
                 settings,
                 cluster,
                 active,
-                charged,
+                ledger,
                 background,
                 lambda: health_of(checks, cluster.known, configurations, active),
             )
@@ -83,7 +83,7 @@ async def run(settings: Settings) -> None:
             # A background task that dies ends the process with its error, because nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
                 following = active.run(), certificate.follow(source, reports.certified), configurations.run()
-                running = [tasks.create_task(each) for each in (*following, charged.run(), background.run())]
+                running = [tasks.create_task(each) for each in (*following, ledger.run(), background.run())]
                 await serve(
                     AdmissionPort(
                         marked("mutate", webhooks.mutate, mark),
@@ -98,7 +98,7 @@ async def run(settings: Settings) -> None:
                     (
                         *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
                         *reports.serving(certificate),
-                        *charged.ports,
+                        *ledger.ports,
                     ),
                 )
                 for task in running:
@@ -124,7 +124,7 @@ async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics:
     await patiently("device classes", classes.wait_synced(), classes.problems)
 
     # A policy needs the nodes' labels for flavors, and their resources for device classes. If it needs neither, no node
-    # is read. Only the labels are waited for, because they decide how a pod is charged.
+    # is read. Only the labels are waited for, because they decide how a pod is ledger.
     def follow_nodes() -> None:
         policy = active.current()
         known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})

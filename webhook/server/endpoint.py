@@ -24,7 +24,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webhook.admission.review import HEAD_BYTES, BadReview, Request, Truncated, decode, truncated
 from webhook.config.errors import ConfigError, unreadable
-from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
 
 MIB = 1024 * 1024
@@ -234,7 +233,7 @@ def admission_app(mutate: Handler, validate: Handler, metrics: Metrics, limits: 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         webhook = callers.webhook_at(scope["raw_path"])
         if webhook is None:
-            metrics.count(ANSWERS, "other", "404")
+            metrics.count("gpu_tiers_http_answers_total", "other", "404")
             await _lost_and_left(scope, receive, send)
         else:
             await endpoints[webhook](scope, receive, send)
@@ -267,8 +266,8 @@ class Endpoint:
             await self._send(receive, send, status, b"text/plain; charset=utf-8", text, closes=problem.closes)
         except Disconnected:
             status = CLIENT_GONE
-        self._metrics.count(ANSWERS, self._path, str(status))
-        self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
+        self._metrics.count("gpu_tiers_http_answers_total", self._path, str(status))
+        self._metrics.observe("gpu_tiers_review_seconds", perf_counter() - began, self._path)
 
     async def _request(self, scope: Scope, receive: Receive, cleanup: ExitStack, seconds: float) -> Request:
         """Return the decoded review, or its beginning. Raises Problem (4xx) if it is none, counted as bad.

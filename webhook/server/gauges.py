@@ -16,7 +16,6 @@ from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.work_lost import Saved
 from webhook.policy.quota.tenant_status import NOTHING
 from webhook.policy.values.tenants import Tenant, Usage
-from webhook.server import metric_table
 from webhook.server.metrics import Metrics, Sample
 from webhook.server.running_ledger import RunningLedger
 
@@ -26,7 +25,7 @@ def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
 
     def changed() -> None:
         for tier, outcome in product(active.current().tiers, get_args(Saved)):
-            metrics.start(metric_table.CHECKPOINTS, tier.name, outcome)
+            metrics.start("gpu_tiers_checkpoints_total", tier.name, outcome)
 
     changed()
     active.subscribe(changed)
@@ -35,61 +34,61 @@ def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
         policy = active.current()
         yield (policy.mode.name, str(policy.adoption).lower(), active.digest), 1
 
-    metrics.sample(metric_table.POLICY_INFO, info)
-    metrics.sample(metric_table.POLICY_LOADED, lambda: [((), active.since)])
-    metrics.sample(metric_table.POLICY_TAKEN, lambda: [((), float(not active.problem))])
+    metrics.sample("gpu_tiers_policy_info", info)
+    metrics.sample("gpu_tiers_policy_loaded_timestamp_seconds", lambda: [((), active.since)])
+    metrics.sample("gpu_tiers_policy_taken", lambda: [((), float(not active.problem))])
 
 
-def of_leader(metrics: Metrics, active: ActivePolicy, charged: RunningLedger) -> None:
+def of_leader(metrics: Metrics, active: ActivePolicy, ledger: RunningLedger) -> None:
     """Show whether this process leads, when it last counted, and while it leads, which GPUs wait for a node."""
 
     def counted() -> Iterator[Sample]:
-        if (last := charged.counted()) is not None:
+        if (last := ledger.counted()) is not None:
             yield (), last
 
     def oldest() -> Iterator[Sample]:
         """Yield how long the oldest waiting pod of each tier has waited."""
-        if not charged.knows_pods():
+        if not ledger.knows_pods():
             return
         since, now = {tier.name: "" for tier in active.current().tiers}, datetime.now(UTC).isoformat()
-        for pod in charged.pods.waiting():
+        for pod in ledger.pods.waiting():
             since[pod.tier] = min(since.get(pod.tier) or pod.since, pod.since)
         yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
 
     def pending() -> Iterator[Sample]:
-        for tenant, row, gpus in charged.pending.rows():
+        for tenant, row, gpus in ledger.pending.rows():
             yield (tenant, row.tier or "", row.flavor or ""), float(gpus)
 
-    metrics.sample(metric_table.LEADING, lambda: [((), float(charged.leading()))])
-    metrics.sample(metric_table.LEDGER_ROUND, counted)
-    metrics.sample(metric_table.PENDING_OLDEST, oldest)
-    metrics.sample(metric_table.PENDING_GPUS, pending)
+    metrics.sample("gpu_tiers_leading", lambda: [((), float(ledger.leading()))])
+    metrics.sample("gpu_tiers_ledger_round_timestamp_seconds", counted)
+    metrics.sample("gpu_tiers_pending_oldest_seconds", oldest)
+    metrics.sample("gpu_tiers_pending_gpus", pending)
 
 
-def of_queues(metrics: Metrics, cluster: Watched, charged: RunningLedger) -> None:
+def of_queues(metrics: Metrics, cluster: Watched, ledger: RunningLedger) -> None:
     """Show the pods that are queued while this process leads, and how long the heads of the queues have waited."""
 
     def queued(number: Literal[0, 1]) -> Iterator[Sample]:
-        for tenant, queue in charged.queues.queues() if charged.leading() else ():
+        for tenant, queue in ledger.queues.queues() if ledger.leading() else ():
             for tier, found in queue.by_tier().items():
                 yield (tenant, tier), float(found[number])
 
     def heads() -> Iterator[Sample]:
-        if charged.leading():
-            yield from (((tenant,), seconds) for tenant, seconds in charged.queues.heads())
+        if ledger.leading():
+            yield from (((tenant,), seconds) for tenant, seconds in ledger.queues.heads())
 
     def with_room() -> Iterator[Sample]:
-        longest = dict(charged.queues.heads_with_room()) if charged.leading() else {}
-        for namespace, seconds in charged.gates.stuck():
+        longest = dict(ledger.queues.heads_with_room()) if ledger.leading() else {}
+        for namespace, seconds in ledger.gates.stuck():
             tenant = cluster.tenant_name(namespace)
             if tenant in longest:
                 longest[tenant] = max(longest[tenant], seconds)
         yield from (((tenant,), seconds) for tenant, seconds in longest.items())
 
-    metrics.sample(metric_table.QUEUED_PODS, lambda: queued(0))
-    metrics.sample(metric_table.QUEUED_GPUS, lambda: queued(1))
-    metrics.sample(metric_table.QUEUE_HEAD, heads)
-    metrics.sample(metric_table.HEAD_WITH_ROOM, with_room)
+    metrics.sample("gpu_tiers_queued_pods", lambda: queued(0))
+    metrics.sample("gpu_tiers_queued_gpus", lambda: queued(1))
+    metrics.sample("gpu_tiers_queue_head_seconds", heads)
+    metrics.sample("gpu_tiers_queue_head_with_room_seconds", with_room)
 
 
 def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
@@ -102,10 +101,10 @@ def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
         booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.reserved_for_queue(tenant)
         return {row: gpus - used.get(row, NOTHING) - for_queue.get(row, NOTHING) for row, gpus in booked.items()}
 
-    metrics.sample(metric_table.QUOTA_GPUS, lambda: on_rows(lambda tenant: {row: row.hard for row in tenant.rows}))
-    metrics.sample(metric_table.LEDGER_GPUS, lambda: on_rows(ledger.usage))
-    metrics.sample(metric_table.RESERVED_GPUS, lambda: on_rows(reserved))
-    metrics.sample(metric_table.QUEUE_RESERVED_GPUS, lambda: on_rows(ledger.reserved_for_queue))
+    metrics.sample("gpu_tiers_quota_gpus", lambda: on_rows(lambda tenant: {row: row.hard for row in tenant.rows}))
+    metrics.sample("gpu_tiers_ledger_gpus", lambda: on_rows(ledger.usage))
+    metrics.sample("gpu_tiers_reserved_gpus", lambda: on_rows(reserved))
+    metrics.sample("gpu_tiers_queue_reserved_gpus", lambda: on_rows(ledger.reserved_for_queue))
 
 
 def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfigurations) -> None:
@@ -120,8 +119,6 @@ def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfig
             plural = f"{kind.lower()}s"
             yield (kind,), float(plural in configurations.seen and configurations.seen[plural].registered)
 
-    metrics.sample(metric_table.CONFIGURATIONS, registered)
-    metrics.sample(metric_table.BUILD_INFO, lambda: [(version, 1.0)])
-    metrics.sample(
-        metric_table.CACHE_SYNCED, lambda: [(("cluster",), float(cluster.synced and not cluster.problems()))]
-    )
+    metrics.sample("gpu_tiers_webhook_configurations_registered", registered)
+    metrics.sample("gpu_tiers_build_info", lambda: [(version, 1.0)])
+    metrics.sample("gpu_tiers_cache_synced", lambda: [(("cluster",), float(cluster.synced and not cluster.problems()))])

@@ -24,7 +24,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from webhook.server.endpoint import Callers, Limits
-from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 
 
@@ -172,7 +171,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _cut(self, cause: Cause) -> None:
         if not self.transport.is_closing():
-            self._listener.metrics.count(CUT_CONNECTIONS, cause)
+            self._listener.metrics.count("gpu_tiers_cut_connections_total", cause)
         self.transport.abort()
 
 

@@ -8,7 +8,8 @@ import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from webhook.server.metric_table import REVIEWS, TABLE, Metric
+from webhook.objects.refusal import Reason
+from webhook.server.metric_table import TABLE
 
 log = logging.getLogger(__name__)
 
@@ -33,62 +34,62 @@ class Metrics:
         ):
             collector(registry=self.registry)
         self._counters = {
-            row: prometheus_client.Counter(row.name, row.help, row.labels, registry=self.registry)
-            for row in TABLE
+            name: prometheus_client.Counter(name, row.help, row.labels, registry=self.registry)
+            for name, row in TABLE.items()
             if row.kind == "counter"
         }
         self._histograms = {
-            row: prometheus_client.Histogram(
-                row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets
-            )
-            for row in TABLE
+            name: prometheus_client.Histogram(name, row.help, row.labels, registry=self.registry, buckets=row.buckets)
+            for name, row in TABLE.items()
             if row.kind == "histogram"
         }
         # prometheus_client takes a lock to find a series, and makes text of each label
         self._series = cache(lambda metric, *labels: self._counters[metric].labels(*labels))
         self._times = cache(lambda metric, *labels: self._histograms[metric].labels(*labels))
-        for row in TABLE:
+        for name, row in TABLE.items():
             for labels in row.starts:
-                self.start(row, *labels)
+                self.start(name, *labels)
+        for reason in Reason:
+            self.start("gpu_tiers_denials_total", reason, "Enforce")
         self._gauges = _Gauges()
         self.registry.register(self._gauges)
 
-    def count(self, metric: Metric, *labels: str) -> None:
+    def count(self, metric: str, *labels: str) -> None:
         self.add(metric, 1, *labels)
 
-    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+    def add(self, metric: str, amount: float, *labels: str) -> None:
         self._series(metric, *labels).inc(amount)
 
-    def start(self, metric: Metric, *labels: str) -> None:
+    def start(self, metric: str, *labels: str) -> None:
         """Show a counter at 0, so that Prometheus sees its first increase."""
         self._series(metric, *labels)
 
     def forget_tenants(self, there: Collection[str]) -> None:
         """End the series of counters of tenants that are gone. Series without a tenant stay."""
-        for row, counter in self._counters.items():
-            if TENANT in row.labels:
+        for name, counter in self._counters.items():
+            if TENANT in TABLE[name].labels:
                 shown = {sample.labels[TENANT] for family in counter.collect() for sample in family.samples}
                 for gone in shown.difference(there, {""}):
                     counter.remove_by_labels({TENANT: gone})
         self._series.cache_clear()
 
-    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+    def observe(self, metric: str, value: float, *labels: str) -> None:
         self._times(metric, *labels).observe(value)
 
-    def sample(self, metric: Metric, read: Callable[[], Iterable[Sample]]) -> None:
+    def sample(self, metric: str, read: Callable[[], Iterable[Sample]]) -> None:
         """Set the function that a gauge reads at each scrape. Only the samples that it yields are shown."""
         self._gauges.sources[metric] = read
 
     def review(self, path: str, operation: str, outcome: str) -> None:
         """Count a review. An operation that Kubernetes does not have counts as "", so that label values stay few."""
-        self.count(REVIEWS, path, operation if operation in OPERATIONS else "", outcome)
+        self.count("gpu_tiers_reviews_total", path, operation if operation in OPERATIONS else "", outcome)
 
 
 class _Gauges(Collector):
     """Reads every gauge when it is scraped, so that none can be stale."""
 
     def __init__(self) -> None:
-        self.sources: dict[Metric, Callable[[], Iterable[Sample]]] = {}
+        self.sources: dict[str, Callable[[], Iterable[Sample]]] = {}
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Yield nothing, because registering would otherwise read every source once."""
@@ -96,12 +97,12 @@ class _Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all gauges that have a source, except those that fail."""
-        for row, read in self.sources.items():
-            family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
+        for name, read in self.sources.items():
+            family = GaugeMetricFamily(name, TABLE[name].help, labels=TABLE[name].labels)
             try:
                 for labels, value in read():
                     family.add_metric(labels, value)
             except Exception:
-                log.exception("gauge not read", {"metric": row.name})
+                log.exception("gauge not read", {"metric": name})
                 continue
             yield family

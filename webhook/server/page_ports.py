@@ -13,10 +13,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from certs.configurations import WebhookConfigurations
 from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, supply_of
 from webhook.cluster.live import LiveCluster
+from webhook.cluster.scheduling_view import node_reservations
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.active_policy import ActivePolicy
@@ -29,11 +31,11 @@ from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
+from webhook.report.node_reservation import reservations_shown
 from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import TenantShown, tenant_shown
 from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen
-from webhook.server.metric_table import CHECKPOINTS, GPU_SECONDS
 from webhook.server.run import AppPort, Check
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import PrometheusServer, Settings
@@ -88,7 +90,7 @@ def page_sources(
     settings: Settings,
     cluster: LiveCluster,
     active: ActivePolicy,
-    charged: RunningLedger,
+    ledger: RunningLedger,
     background: BackgroundWork,
     health: Callable[[], Mapping[str, str]],
 ) -> Sources:
@@ -100,18 +102,20 @@ def page_sources(
         return supply_of(plugins, slices, known.device_classes.cluster_version)
 
     nodes, supply = _listed(lambda: gpu_nodes(client, active.current())), _listed(supplied)
+    reserved = _listed(lambda: node_reservations(client))
     prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
-        if not charged.knows_pods():
+        if not ledger.knows_pods():
             return None
         found, tiers = await nodes(), [tier.name for tier in active.current().tiers]
-        return gpus_now(tiers, counted_once(charged.pods.running()), charged.pods.waiting(), found, known.tenant_name)
+        return gpus_now(tiers, counted_once(ledger.pods.running()), ledger.pods.waiting(), found, known.tenant_name)
 
     async def posture() -> Posture:
         policy = active.current()
-        there = await supply() if policy.classes else None
-        return posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
+        there, taken = (await supply(), await reserved()) if policy.classes else (None, None)
+        found = posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
+        return replace(found, reserved=reservations_shown(taken or ()))
 
     def tenants() -> Sequence[TenantShown]:
         return [tenant_shown(each) for each in sorted(known.tenant_quotas(), key=lambda found: found.name)]
@@ -124,8 +128,8 @@ def page_sources(
 
     return Sources(
         settings.replica,
-        charged.leading,
-        charged.leader,
+        ledger.leading,
+        ledger.leader,
         forward,
         health,
         gpus,
@@ -165,12 +169,12 @@ QUERY_PATH = "/api/v1/query_range"
 
 def used_by_tier(matchers: str, window: str) -> str:
     """Return the query for the average GPUs in use. One replica counts at a time, so the sum counts nothing twice."""
-    return f"sum by (tier) (rate({GPU_SECONDS.name}{matchers}[{window}]))"
+    return f"sum by (tier) (rate(gpu_tiers_gpu_seconds_total{matchers}[{window}]))"
 
 
 def evicted_by_tier(matchers: str, window: str) -> str:
     """Return the query for preempted pods. Each has one outcome, and the counter begins at 0, so none is missed."""
-    return f"sum by (tier) (increase({CHECKPOINTS.name}{matchers}[{window}]))"
+    return f"sum by (tier) (increase(gpu_tiers_checkpoints_total{matchers}[{window}]))"
 
 
 class _Series(msgspec.Struct):

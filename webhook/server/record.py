@@ -24,7 +24,6 @@ from webhook.report.latest import VerdictShown
 from webhook.report.replica_mark import ANNOTATION, ReplicaMark
 from webhook.sentences.sentence import sentence
 from webhook.server.endpoint import Handler
-from webhook.server.metric_table import ADMISSIONS, DENIALS, POLICY_RELOADS, REFUSALS, WEAK_GUESSES, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -55,11 +54,11 @@ class Recorder(msgspec.Struct, frozen=True):
             if self.show is not None and verdict.ours:
                 self.show(_shown(request, verdict, answer))
             if assigned is not None and _weak_guess(verdict) is not None:
-                self.metrics.count(WEAK_GUESSES, _tier(verdict))
+                self.metrics.count("gpu_tiers_weak_guesses_total", _tier(verdict))
             # Only admitted pods are counted, because workloads use no GPUs themselves.
             if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
                 grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
-                self.metrics.count(ADMISSIONS, _tier(verdict), assigned.step, grade, mode.name)
+                self.metrics.count("gpu_tiers_admissions_total", _tier(verdict), assigned.step, grade, mode.name)
             if self.tell is not None and verdict.refusal is None and created and mode is not Mode.Audit:
                 for notice in _notices(request, verdict):
                     self.tell(notice)
@@ -77,12 +76,12 @@ class Recorder(msgspec.Struct, frozen=True):
         log.log(_level(request), "refused" if mode is Mode.Enforce else "would be refused", said)
         if request.dry_run:
             return
-        self.metrics.count(DENIALS, refusal.reason, mode.name)
+        self.metrics.count("gpu_tiers_denials_total", refusal.reason, mode.name)
         if mode is not Mode.Enforce:
-            self.metrics.count(WOULD_REFUSE, mode.name, _tier(verdict), verdict.tenant or "")
+            self.metrics.count("gpu_tiers_would_refuse_total", mode.name, _tier(verdict), verdict.tenant or "")
             return
-        self.metrics.count(REFUSALS, _tier(verdict), verdict.tenant or "")
-        if self.tell is not None:
+        self.metrics.count("gpu_tiers_refusals_total", _tier(verdict), verdict.tenant or "")
+        if self.tell is not None and request.namespace:  # a TenantQuota has no controller that hides the answer
             self.tell(_refusal(request, verdict, refusal))
 
 
@@ -194,7 +193,7 @@ def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
     """Return the function that counts and logs each reload of the policy file."""
 
     def report(error: ConfigError | None) -> None:
-        metrics.count(POLICY_RELOADS, "failure" if error else "success")
+        metrics.count("gpu_tiers_policy_reloads_total", "failure" if error else "success")
         if error is None:
             log.info("policy changed")
         else:

@@ -10,7 +10,7 @@ So the API server gets no requests, however many pods report. A token is good un
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 import jwt
@@ -24,15 +24,13 @@ from starlette.routing import Route
 
 from certs.source import Bundle
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.work_at_risk import LastSaves, Progress
+from webhook.controllers.save_reports import Progress, ReportAnswer, SaveReports
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
-from webhook.objects.refusal import Refused
-from webhook.objects.view import View, view
+from webhook.objects.view import listed, mapped
 from webhook.policy.checkpoint.listen import AUDIENCE
 from webhook.policy.values.tier_policy import ReportTarget
 from webhook.server.listener import listen
-from webhook.server.metric_table import REPORTING_PODS, REPORTS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
 from webhook.server.settings import Settings
@@ -45,30 +43,6 @@ ASK_AGAIN_SECONDS = 30.0
 """Seconds after which the keys are read again for a token with an unknown key."""
 SKEW_SECONDS = 30
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
-
-
-class PodIdentity(View, frozen=True):
-    """A pod, as its token names it."""
-
-    name: str = ""
-    uid: str = ""
-
-
-class _Bound(View, frozen=True):
-    namespace: str = ""
-    pod: PodIdentity | None = None
-
-
-class _Claims(View, frozen=True):
-    bound: _Bound = msgspec.field(default=_Bound(), name="kubernetes.io")
-
-
-class _Discovery(View, frozen=True):
-    issuer: str = ""
-
-
-class _Keys(View, frozen=True):
-    keys: Sequence[Mapping[str, object]] = ()
 
 
 class NotAccepted(Exception):  # noqa: N818 - an answer, not a malfunction
@@ -86,8 +60,8 @@ class PodTokens:
         self._asked: float | None = None
         self._asking = asyncio.Lock()
 
-    async def pod_of(self, token: str) -> PodIdentity:
-        """Return the pod of a token. Raises NotAccepted, and ApiError if the keys can't be read."""
+    async def pod_of(self, token: str) -> str:
+        """Return the uid of the pod of a token. Raises NotAccepted, and ApiError if the keys can't be read."""
         try:
             key = await self._key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims = jwt.decode(
@@ -101,10 +75,10 @@ class PodTokens:
             )
         except PyJWTError as error:
             raise NotAccepted(str(error)) from None
-        pod = view(claims, _Claims).bound.pod
-        if pod is None or not pod.uid:
+        uid = mapped(mapped(claims.get("kubernetes.io")).get("pod")).get("uid")
+        if not uid:
             raise NotAccepted("the token is not bound to a pod")
-        return pod
+        return str(uid)
 
     async def _key(self, key_id: str) -> PyJWK:
         async with self._asking:
@@ -116,9 +90,9 @@ class PodTokens:
         return self._keys[key_id]
 
     async def _read(self) -> None:
-        issuer = view(await self._client.get(DISCOVERY), _Discovery).issuer
-        found = view(await self._client.get(KEYS, accept="application/jwk-set+json"), _Keys).keys
-        self._issuer, self._keys = issuer, {str(each.get("kid", "")): PyJWK.from_dict(dict(each)) for each in found}
+        issuer = (await self._client.get(DISCOVERY)).get("issuer")
+        keys = listed((await self._client.get(KEYS, accept="application/jwk-set+json")).get("keys"))
+        self._issuer, self._keys = str(issuer), {str(each.get("kid", "")): PyJWK.from_dict(each) for each in keys}
         self._asked = time.monotonic()
 
 
@@ -132,14 +106,14 @@ class ReportsPort:
 
     def __init__(self, settings: Settings, client: Client, active: ActivePolicy, metrics: Metrics) -> None:
         """Listen on the port. Raises OSError if it is in use."""
-        self.saves = LastSaves()
+        self.saves = SaveReports()
         self._active = active
         self._url = f"https://{settings.reports_service}.{settings.namespace}.svc:{settings.reports_port}{PATH}"
         self._tokens = PodTokens(client, AUDIENCE)
         self._metrics = metrics
         self._listening = listen(settings.host, settings.reports_port) if settings.reports_port is not None else None
         if self._listening is not None:
-            metrics.sample(REPORTING_PODS, lambda: [((), float(len(self.saves)))])
+            metrics.sample("gpu_tiers_reporting_pods", lambda: [((), float(len(self.saves)))])
 
     def serving(self, certificate: LiveCertificate) -> Iterator[AppPort]:
         if self._listening is not None:
@@ -155,24 +129,27 @@ class ReportsPort:
         self._active.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
     async def _progress(self, request: Request) -> Response:
-        word, why = await self._taken(request)
-        self._metrics.count(REPORTS, word)
+        word, why, answer = await self._taken(request)
+        self._metrics.count("gpu_tiers_reports_total", word)
+        if answer is not None:
+            return Response(msgspec.json.encode(answer), media_type="application/json")
         status, sentence = _ANSWERS[word]
         return PlainTextResponse(sentence.format(why), status)
 
-    async def _taken(self, request: Request) -> tuple[str, str]:
-        """Take a report. Return a key of _ANSWERS, and the reason for its text."""
+    async def _taken(self, request: Request) -> tuple[str, str, ReportAnswer | None]:
+        """Take a report. Return a key of _ANSWERS, the reason for its text, and what the pod is asked."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         try:
             pod = await self._tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")
-            return self.saves.report(pod.uid, msgspec.json.decode(await _body(request), type=Progress)), ""
+            heard = self.saves.report(pod, msgspec.json.decode(await _body(request), type=Progress))
+            return heard, "", self.saves.answer(pod) if heard == "heard" else None
         except NotAccepted as error:
-            return "unknown", str(error)
-        except (ApiError, Refused) as error:
+            return "unknown", str(error), None
+        except ApiError as error:
             log.warning("report not heard: the keys of tokens can't be read", {"error": str(error)})
-            return "failed", ""
+            return "failed", "", None
         except (msgspec.DecodeError, TimeoutError) as error:
-            return "bad", str(error) or "it came too slowly"
+            return "bad", str(error) or "it came too slowly", None
 
 
 _ANSWERS = {

@@ -23,7 +23,6 @@ from starlette.types import ASGIApp
 
 from webhook.server.endpoint import Callers, Handler, Limits, admission_app
 from webhook.server.listener import Drain, Listener, port_of
-from webhook.server.metric_table import CERTIFICATE_EXPIRY
 from webhook.server.metrics import Metrics
 from webhook.server.tls import LiveCertificate
 
@@ -150,7 +149,9 @@ async def serve(
 ) -> None:
     """Serve until the drain is over; probes, metrics and those of `more` apps stop last. Run it with uvloop.run."""
     certificate, limits, callers = port.certificate, port.limits, port.callers
-    metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
+    metrics.sample(
+        "gpu_tiers_certificate_not_after_timestamp_seconds", lambda: [((), certificate.bundle.not_after.timestamp())]
+    )
     reviews = Listener(
         admission_app(port.mutate, port.validate, metrics, limits, callers),
         limits=limits,

@@ -31,9 +31,9 @@ from webhook.objects.pods import Metadata, OwnerReference
 from webhook.objects.view import Tree
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.tenant_status import is_active
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.server.bookings_port import BookingsPort
-from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS, QUEUED_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
 from webhook.server.settings import Settings
@@ -77,23 +77,28 @@ def ledger_parts(
     client, versions = cluster.client, Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    store = KubernetesStore(client, versions, report=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    store = KubernetesStore(
+        client,
+        versions,
+        report=lambda outcome: metrics.count("gpu_tiers_ledger_writes_total", outcome),
+        is_active=lambda row: is_active(row, active.current()),
+    )
     ledger, changes = Accounts(store, hand_over=hand_over), Changes()
     versions.subscribe(changes.tenant)
     placements = Placements(
-        lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
-        lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
+        lambda seconds, tier: metrics.observe("gpu_tiers_pending_seconds", seconds, tier),
+        lambda seconds, *labels: metrics.observe("gpu_tiers_eviction_seconds", seconds, *labels),
     )
     workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
     queued = QueuedPods(client, events, outermost_by(cluster, active))
 
     def opened(uid: str, holding: Holding, seconds: float | None) -> None:
         if seconds is not None:
-            metrics.observe(QUEUED_SECONDS, seconds, holding.charge.tier or "")
+            metrics.observe("gpu_tiers_queued_seconds", seconds, holding.charge.tier or "")
         queued.opened(uid, holding, seconds)
 
     gates = OpenedGates(opened)
-    pods = ObservedPods(cluster, active, placements.bound, gates)
+    pods = ObservedPods(cluster, active, placements.note_bound, gates)
     queues = QueueStatuses(pods.workload_of, changes.tenant, queued.show)
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
     world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending)

@@ -1,11 +1,10 @@
-"""The command-line options of `gpu-tiers serve`, with their help."""
+"""The settings of `gpu-tiers serve`. settings.yaml in this folder has the help and the limits of each option."""
 
 import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from socket import gethostname
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,117 +46,40 @@ class Settings(msgspec.Struct, frozen=True):
     Raises typer.BadParameter if the options of Prometheus are wrong.
     """
 
-    policy: Annotated[Path, typer.Option(help="Policy file; read again when it changes.")] = Path(
-        "/etc/gpu-tiers/policy.yaml"
-    )
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0"
-    port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of reviews.")] = 9443
-    metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080
-    page_port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="Port of the page on loopback, for kubectl port-forward only."),
-    ] = None
-    page_tls_port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port of the page for readers with a token and the right to it."),
-    ] = None
-    page_audiences: Annotated[
-        list[str] | None,
-        typer.Option("--page-audience", help="Audience of those tokens (repeatable). Without one, the API server's."),
-    ] = None
-    reports_port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port on which trainings report their progress."),
-    ] = None
-    reports_service: Annotated[
-        str, typer.Option(help="Headless Service of that port; the certificate has its names.")
-    ] = "gpu-tiers-reports"
-    hand_over_port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="HTTPS port on which the leader takes bookings from other replicas."),
-    ] = None
-    pod_ip: Annotated[
-        str, typer.Option(envvar="POD_IP", help="Address of --hand-over-port.", show_default="--host")
-    ] = ""
-    prometheus_url: Annotated[
-        str | None,
-        typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers, for the page's last 24 hours."),
-    ] = None
-    prometheus_labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prometheus-label",
-            help="LABEL=VALUE that selects the metrics of this cluster (repeatable).",
-        ),
-    ] = None
-    prometheus_token_file: Annotated[
-        Path | None, typer.Option(help="File with the bearer token for Prometheus; only over https.")
-    ] = None
-    prometheus_ca_file: Annotated[
-        Path | None, typer.Option(help="PEM file of its CA. Without it, the system's CAs.")
-    ] = None
-    client_ca: Annotated[
-        Path | None,
-        typer.Option(help="PEM file of a CA. Only clients with a certificate from it may ask for reviews."),
-    ] = None
-    client_names: Annotated[
-        list[str] | None,
-        typer.Option("--client-name", help="Name that their certificate must have, in subject or SAN (repeatable)."),
-    ] = None
-    certificates: Annotated[Certificates, typer.Option(help="Where the certificate comes from.")] = (
-        Certificates.SELF_MANAGED
-    )
-    cert_dir: Annotated[Path, typer.Option(help="With files: folder of tls.crt, tls.key and ca.crt.")] = Path(
-        "/var/run/gpu-tiers/tls"
-    )
-    namespace: Annotated[
-        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Service and of the Secret.")
-    ] = "gpu-tiers"
-    service: Annotated[str, typer.Option(help="Service that the API server calls; the certificate has its names.")] = (
-        "gpu-tiers"
-    )
-    secret: Annotated[str, typer.Option(help="With self-managed: Secret for the CA and the certificate.")] = (
-        "gpu-tiers-tls"  # noqa: S105
-    )
-    configuration: Annotated[
-        str, typer.Option(help="Name of both webhook configurations. Reviews are answered at the paths that they name.")
-    ] = "zz-gpu-tiers"
-    ceilings: Annotated[
-        str, typer.Option(help="ConfigMap, in the namespace, from which the API server reads tenants' ceilings.")
-    ] = "gpu-tiers-ceilings"
-    config_map: Annotated[
-        str,
-        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-active has the active policy."),
-    ] = "gpu-tiers"
-    exempt_namespaces: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exempt-namespace", help="Namespace whose pods are never evicted for devices of DRA (repeatable)."
-        ),
-    ] = None
-    dns_names: Annotated[
-        list[str] | None,
-        typer.Option("--dns-name", help="With self-managed: another name or address of the certificate (repeatable)."),
-    ] = None
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
-    ] = None
-    identity: Annotated[
-        str, typer.Option(envvar="POD_NAME", help="Name of this process in the Lease.", show_default="the host")
-    ] = ""
-    lease: Annotated[str, typer.Option(help="Lease of the leader, in the namespace.")] = "gpu-tiers"
-    lease_seconds: Annotated[
-        int, typer.Option(min=3, max=3600, help="How long the Lease is valid after it was renewed last.")
-    ] = 15
-    create_timeout: Annotated[
-        float,
-        typer.Option(
-            min=1, max=3600, help="Seconds a create may take: the API server's --request-timeout, and 15 s for etcd."
-        ),
-    ] = 75
-    log_level: Annotated[Level, typer.Option(help="Lowest level to log.")] = "info"
-    log_format: Annotated[Format, typer.Option(help="json for programs, console for people.")] = "json"
+    policy: Path = Path("/etc/gpu-tiers/policy.yaml")
+    host: str = "0.0.0.0"
+    port: int = 9443
+    metrics_port: int = 8080
+    page_port: int | None = None
+    page_tls_port: int | None = None
+    page_audiences: list[str] | None = None
+    reports_port: int | None = None
+    reports_service: str = "gpu-tiers-reports"
+    hand_over_port: int | None = None
+    pod_ip: str = ""
+    prometheus_url: str | None = None
+    prometheus_labels: list[str] | None = None
+    prometheus_token_file: Path | None = None
+    prometheus_ca_file: Path | None = None
+    client_ca: Path | None = None
+    client_names: list[str] | None = None
+    certificates: Certificates = Certificates.SELF_MANAGED
+    cert_dir: Path = Path("/var/run/gpu-tiers/tls")
+    namespace: str = "gpu-tiers"
+    service: str = "gpu-tiers"
+    secret: str = "gpu-tiers-tls"  # noqa: S105 - a name
+    configuration: str = "zz-gpu-tiers"
+    ceilings: str = "gpu-tiers-ceilings"
+    config_map: str = "gpu-tiers"
+    exempt_namespaces: list[str] | None = None
+    dns_names: list[str] | None = None
+    kubeconfig: Path | None = None
+    identity: str = ""
+    lease: str = "gpu-tiers"
+    lease_seconds: int = 15
+    create_timeout: float = 75
+    log_level: Level = "info"
+    log_format: Format = "json"
 
     def __post_init__(self) -> None:
         _ = self.prometheus

@@ -104,7 +104,10 @@ class CertificateObjects:
                 return None
 
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
-        """Apply a merge patch or a JSON patch, and return the object. Raises Outdated."""
+        """Apply a merge patch or a JSON patch, and return the object.
+
+        Raises Outdated if the object has changed since, or if a `test` of the JSON patch fails.
+        """
         outdated = (Conflict, Invalid) if isinstance(body, list) else Conflict
         with _errors_of_certs():
             try:

@@ -95,6 +95,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "gpu-tiers.fullname" . }}-open-gates
 {{- end -}}
 
+{{- define "gpu-tiers.gateOpenersUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "gpu-tiers.gateOpener" . }}
+{{- end -}}
+
 {{/* "true" where the page is on the pod's loopback address. With hostNetwork that would be the node's. */}}
 {{- define "gpu-tiers.pageOnLoopback" -}}
 {{- and .Values.page.enabled (not .Values.hostNetwork) -}}

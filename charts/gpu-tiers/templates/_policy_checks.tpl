@@ -10,7 +10,7 @@ each problem.
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "demoteTo" "evictionCost" "hooks" "placement" "scheduling" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "demoteTo" "evictionCost" "hooks" "placement" "scheduling" "nodeSignals" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -53,7 +53,7 @@ kinds[{{ $index }}]: gang and scale need the plural of {{ $name }}, so write it,
 {{- end -}}
 
 {{- define "gpu-tiers.duplicates" -}}
-{{- $found := dict "names" list "values" list "flavors" list "kinds" list "resources" list -}}
+{{- $found := dict "names" list "values" list "flavors" list "kinds" list "resources" list "signals" list -}}
 {{- range .tiers -}}
 {{- $_ := set $found "names" (append $found.names .name) -}}
 {{- $_ := set $found "values" (append $found.values (int64 .value | toString)) -}}
@@ -68,11 +68,15 @@ kinds[{{ $index }}]: gang and scale need the plural of {{ $name }}, so write it,
 {{- $other := .annotation | empty | ternary (printf "deviceClassName %s" .deviceClassName) (printf "annotation %s" .annotation) -}}
 {{- $_ := set $found "resources" (append $found.resources (default $other .name)) -}}
 {{- end -}}
+{{- range .nodeSignals -}}
+{{- $_ := set $found "signals" (append $found.signals .id) -}}
+{{- end -}}
 {{- include "gpu-tiers.twice" (dict "path" "tiers[%d].name" "values" $found.names "what" "another tier has that name") -}}
 {{- include "gpu-tiers.twice" (dict "path" "tiers[%d].value" "values" $found.values "what" "another tier has that value") -}}
 {{- include "gpu-tiers.twice" (dict "path" "resourceFlavors[%d].name" "values" $found.flavors "what" "listed twice") -}}
 {{- include "gpu-tiers.twice" (dict "path" "kinds[%d]" "values" $found.kinds "what" "listed twice") -}}
 {{- include "gpu-tiers.twice" (dict "path" "resources[%d]" "values" $found.resources "what" "listed twice") -}}
+{{- include "gpu-tiers.twice" (dict "path" "nodeSignals[%d].id" "values" $found.signals "what" "listed twice") -}}
 {{- end -}}
 
 {{/* Takes {path, values: texts, what}. */}}
@@ -136,6 +140,12 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- end -}}
 {{- range $name, $scheduling := .scheduling -}}
 {{- $mentions = append $mentions (list (printf "scheduling.%s" $name) $name) -}}
+{{- end -}}
+{{- range $name, $seconds := dig "maxAtRiskSeconds" dict (default dict .saves) -}}
+{{- $mentions = append $mentions (list (printf "saves.maxAtRiskSeconds.%s" $name) $name) -}}
+{{- end -}}
+{{- range $name, $told := .autoscaler -}}
+{{- $mentions = append $mentions (list (printf "autoscaler.%s" $name) $name) -}}
 {{- end -}}
 {{- range $mentions -}}
 {{- if not (has (last .) $tiers) }}
@@ -240,6 +250,22 @@ placement.{{ $tier }}: strategy and topologyKey go together: write both or none
 scheduling.{{ $tier }}: schedulerName default-scheduler is what every pod has; leave it out
 {{- else if and $system $theirs (ne $theirs $system) }}
 scheduling.{{ $tier }}: schedulerName {{ $name }} is {{ $theirs }}'s, which knows no queues of {{ $system }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.nodeSignals" -}}
+{{- $known := .webhook.nodeSignals -}}
+{{- range $index, $signal := .nodeSignals -}}
+{{- $of := default "" (get $known $signal.id) -}}
+{{- $where := default $of $signal.where -}}
+{{- $keyed := or (hasKey $signal "key") (and $of (ne $of "Unschedulable")) -}}
+{{- if and (not $of) $signal.ignore }}
+nodeSignals[{{ $index }}]: "{{ $signal.id }}" is not in the table; its ids: {{ join ", " (keys $known | sortAlpha) }}
+{{- else if not $where }}
+nodeSignals[{{ $index }}]: a signal of your own needs where: Taint, Condition, Label or Unschedulable
+{{- else if eq (eq $where "Unschedulable") (not (not $keyed)) }}
+nodeSignals[{{ $index }}]: Taint, Condition and Label need a key, and Unschedulable takes none
 {{- end -}}
 {{- end -}}
 {{- end -}}

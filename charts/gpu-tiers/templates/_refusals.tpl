@@ -1,7 +1,6 @@
 {{/* Installs and upgrades that can't work, refused before anything is applied. */}}
 
 {{- define "gpu-tiers.refusals" -}}
-{{- include "gpu-tiers.refuseLedger" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
 {{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}
@@ -12,14 +11,6 @@
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}
 {{- include "gpu-tiers.refuseClass" (dict "want" . "live" $live) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
-{{- define "gpu-tiers.refuseLedger" -}}
-{{- with .Values.ledger -}}
-{{- if ne . "kubernetes" -}}
-{{- fail (printf "\n\nledger is %s, but this value no longer exists: usage is counted in the status of the TenantQuotas. Remove the value ledger.\n" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

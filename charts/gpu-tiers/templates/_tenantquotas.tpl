@@ -1,6 +1,7 @@
 {{/*
-Warnings for whoever writes a TenantQuota. Nothing waits for them: failurePolicy is Ignore, two seconds are enough, and
-the API server asks only where the spec is new, so that no write of labels or status does.
+Warnings for whoever writes a TenantQuota, and the refusal of a new name that the policy does not know. Nothing waits for
+them: failurePolicy is Ignore, two seconds are enough, and the API server asks only where the spec is new, so that no
+write of labels or status does.
 */}}
 {{- define "gpu-tiers.tenantQuotaEntry" -}}
 - name: tenantquotas.validate.gpu-tiers.dev

@@ -6,7 +6,7 @@ and an example.
 
 {{- define "gpu-tiers.refuseValues" -}}
 {{- $problems := "" -}}
-{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "prometheus" "exempt" "tenants" -}}
+{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "prometheus" "exempt" "tenants" "reports" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
 {{- $said := list -}}
@@ -209,4 +209,11 @@ page.prometheus.tokenFile: the token would go over the network for all to read, 
 {{- if kindIs "invalid" .Values.exemptNamespaces }}
 exemptNamespaces: is null, and so kube-system would not be exempt; write for example --set exemptNamespaces={kube-system}, or --set-json exemptNamespaces=[] for none
 {{- end -}}
+{{- end -}}
+
+{{/* A webhook outside the cluster has no Service of this release that pods could report to. */}}
+{{- define "gpu-tiers.reportsProblems" -}}
+{{- if and .Values.reports.enabled .Values.webhook.url }}
+reports.enabled: pods report to the Service of this release, and with webhook.url it has none; leave one of them out
+{{- end }}
 {{- end -}}

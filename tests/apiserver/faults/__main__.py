@@ -15,13 +15,15 @@ from localcluster.versions import DEFAULT_KUBERNETES
 from .plan import storm
 from .run import Arena, arena, bare_plane
 
+DEVICES = 20
+
 
 async def chaos(made: Arena, minutes: float, seed: int | None) -> int:
     """Return the exit code: 1 after a storm that went wrong, whose story is printed."""
     until, number = time.monotonic() + 60 * minutes, 0
     while number == 0 or time.monotonic() < until:
         chosen = secrets.randbelow(1_000_000) if seed is None else seed
-        plan = storm(f"storm-{number}", chosen, len(made.replicas))
+        plan = storm(f"storm-{number}", chosen, len(made.replicas), devices=DEVICES)
         outcome = await made.run(plan, f"seed {chosen}")
         if not outcome.is_good:
             print(f"{outcome.story()}\nlogs: {saved_logs(made.cluster.folder)}")
@@ -48,8 +50,8 @@ def main() -> int:
     asked, options = parser.parse_known_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        bare_plane(os.environ.get("K8S") or DEFAULT_KUBERNETES) as cluster,
-        arena(cluster, Path(folder), *options) as made,
+        bare_plane(os.environ.get("K8S") or DEFAULT_KUBERNETES, places_pods=True) as cluster,
+        arena(cluster, Path(folder), *options, devices=DEVICES) as made,
     ):
         try:
             return asyncio.run(chaos(made, asked.minutes, asked.seed))

@@ -22,7 +22,9 @@ TENANT_QUOTAS = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 AT_A_TIME = 50
 """Requests on their way. With more of them a small machine spends its time on requests that come too late."""
-IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "admitted", "refused", "refused by another", "deleted"
+DEVICES = "devices"
+"""The label `team` of the nodes with devices of DRA."""
+IN, REFUSED, REFUSED_BY_ANOTHER, GONE, EVICTED = "admitted", "refused", "refused by another", "deleted", "evicted"
 AGAIN, ERROR, LOST = "try again", "error", "no answer"
 """No answer. That it should try again a client library does not even tell its user, as client-go does."""
 
@@ -90,6 +92,16 @@ class Api:
         status, _ = await self.ask("GET", _path(wish))
         return status == 200
 
+    async def is_placed(self, wish: Wish) -> bool:
+        """Return whether the pod has a node."""
+        status, said = await self.ask("GET", _path(wish))
+        return status == 200 and "nodeName" in said["spec"]
+
+    async def is_gone(self, wish: Wish) -> bool:
+        """Return whether it is certain that no such pod is stored."""
+        status, _ = await self.ask("GET", _path(wish))
+        return status == 404
+
     async def delete(self, wish: Wish) -> str:
         """Return the outcome of one try."""
         status, said = await self.ask("DELETE", _path(wish))
@@ -134,7 +146,8 @@ def _job(wish: Wish, pods: int) -> Tree:
 
 
 def _pod(wish: Wish, owner: Tree | None) -> Tree:
-    pod = gpu_pod(wish.name, wish.gpus, tier=wish.tier)
+    more = {"nodeSelector": {"team": DEVICES}} if wish.by_dra else {}
+    pod = gpu_pod(wish.name, wish.gpus, tier=wish.tier, **more)
     if owner:
         pod["metadata"]["ownerReferences"] = [owner]
     if wish.refused_by_another:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from .api import AGAIN, ERROR, IN, LOST, REFUSED, Api, Tree
+from .api import AGAIN, ERROR, EVICTED, IN, LOST, REFUSED, Api, Tree
 from .plan import Plan, Wish
 
 Rows = Counter[tuple[str, str | None]]
@@ -21,6 +21,7 @@ class Crowd:
         self._api = api
         self._plan = plan
         self._given_up = asyncio.Event()
+        self._early: list[asyncio.Task[None]] = []
         self._inside: Rows = Counter()
         self._unsure: set[Wish] = set()
         self._jobs: dict[tuple[str, str], asyncio.Task[Tree]] = {}
@@ -30,7 +31,15 @@ class Crowd:
 
     async def want(self) -> None:
         """Try until all that fits is in, or until they give up."""
-        await asyncio.gather(*(self._want(wish) for wish in self._plan.wishes))
+        late = (self._want(wish) for wish in self._plan.wishes if not wish.early)
+        await asyncio.gather(*self._early, *late)
+
+    async def come_early(self) -> None:
+        """Have the pods on their nodes that come before the storm."""
+        early = [wish for wish in self._plan.wishes if wish.early]
+        self._early = [asyncio.create_task(self._want(wish)) for wish in early]
+        while not all([await self._api.is_placed(wish) for wish in early]):  # noqa: ASYNC110 - the scheduler does it
+            await asyncio.sleep(1)
 
     def give_up(self) -> None:
         """Let those that wait for room wait no longer."""
@@ -47,11 +56,26 @@ class Crowd:
 
     async def _want(self, wish: Wish) -> None:
         await asyncio.sleep(wish.at)
-        while await self._answered(self._create, wish) == REFUSED and not self._given_up.is_set():
-            await self._room(wish)
+        await self._get_in(wish)
+        while wish.by_dra and self.place[wish] == IN and await self._evicted(wish):
+            self._note(wish, EVICTED)
+            await self._get_in(wish)
         if self.place[wish] == IN and wish.lives is not None:
             await asyncio.sleep(wish.lives)
             await self._answered(self._api.delete, wish)
+
+    async def _get_in(self, wish: Wish) -> None:
+        while await self._answered(self._create, wish) == REFUSED and not self._given_up.is_set():
+            await self._room(wish)
+
+    async def _evicted(self, wish: Wish) -> bool:
+        """Wait until the pod is evicted, or until they give up; look about once a second."""
+        while not self._given_up.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._given_up.wait(), random.uniform(0.5, 1.5))  # noqa: S311
+            if await self._api.is_gone(wish):
+                return True
+        return False
 
     async def _create(self, wish: Wish) -> str:
         """Admission comes before AlreadyExists: a refusal after a lost answer may be that of a pod that is in."""

@@ -16,7 +16,8 @@ LONGEST_LIFE = 4.0
 class Wish:
     """A pod that somebody wants. `lives` is the seconds after which it is deleted; None is for ever.
 
-    `gang` is the Job that it is of.
+    `gang` is the Job that it is of. `by_dra`: its GPUs come by DRA, and it is wanted again where it is evicted. All
+    others wait for a node that does not exist. `early`: it has its node before the storm begins.
     """
 
     namespace: str
@@ -27,6 +28,8 @@ class Wish:
     refused_by_another: bool = False
     lives: float | None = None
     gang: str = ""
+    by_dra: bool = False
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,10 @@ def calm(creates: int, **gpus: int) -> Plan:
     return Plan(teams, tuple(wishes))
 
 
-def storm(name: str, seed: int, replicas: int, creates: int = 1000) -> Plan:
+def storm(name: str, seed: int, replicas: int, creates: int = 1000, devices: int = 0) -> Plan:
     """Half of the creates on one tenant, half on five others, of whose quotas some are too small; faults meanwhile.
 
-    Where pods wait, gangs come as well.
+    Where pods wait, gangs come as well. With `devices` one more tenant has pods of two tiers that want them.
     """
     dice = random.Random(seed)  # noqa: S311 - to be repeated
     shares = {"hot": (creates // 2, 0.5, 0.9)}
@@ -91,6 +94,10 @@ def storm(name: str, seed: int, replicas: int, creates: int = 1000) -> Plan:
     teams = {_team(f"{name}-{suffix}", dice, *share): share[0] for suffix, share in shares.items()}
     wishes = [wish for team, share in teams.items() for wish in _wishes(team, share, dice)]
     wishes += [wish for team, share in teams.items() if team.holds for wish in _gangs(team, share // 20 + 1, dice)]
+    if devices:
+        team = Team(f"{name}-devices", (f"{name}-devices-0",), {None: devices * 5 // 4})
+        teams[team] = 0
+        wishes += _device_wishes(team, devices, dice)
     faults = [*_faults(replicas, dice), Fault(dice.uniform(2, STORM_SECONDS), "empty a status", tenant=f"{name}-hot")]
     return Plan(tuple(teams), tuple(wishes), tuple(sorted(faults, key=lambda each: each.at)))
 
@@ -114,6 +121,15 @@ def _wishes(team: Team, creates: int, dice: random.Random) -> Iterator[Wish]:
             refused_by_another=dice.random() < 0.25,
             lives=dice.uniform(0, LONGEST_LIFE) if dice.random() < 0.1 else None,
         )
+
+
+def _device_wishes(team: Team, devices: int, dice: random.Random) -> Iterator[Wish]:
+    """Pods of the low tier for all devices, then half as many of the high tier, more than the quota allows."""
+    for number in range(devices):
+        yield Wish(team.namespaces[0], f"low-{number}", TIERS[1], 1, by_dra=True, early=True)
+    for number in range(devices // 2):
+        at = dice.uniform(0, STORM_SECONDS / 2)
+        yield Wish(team.namespaces[0], f"high-{number}", TIERS[0], 1, at, by_dra=True)
 
 
 def _gangs(team: Team, number: int, dice: random.Random) -> Iterator[Wish]:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from installation.examples import example_policy
@@ -13,15 +15,18 @@ from installation.local_webhook import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import Replica, start_replicas
 from localcluster import ControlPlane
+from localcluster.fake_nodes import node as fake_node
 from tests.apiserver.another_webhook import RefusingWebhook
+from tests.builders.claims import a_device, a_device_class, a_slice
+from webhook.policy.preemption.node_state import RESERVED
 
-from .api import TENANT_QUOTAS, Api
-from .books import books, differences
+from .api import DEVICES, TENANT_QUOTAS, Api
+from .books import books, differences, is_gated
 from .crowd import Crowd
 from .deeds import Faults
 from .history import History
 from .outcome import Outcome
-from .plan import REFUSED_LABEL, TENANT_LABEL, Plan, Team
+from .plan import REFUSED_LABEL, TENANT_LABEL, TIERS, Plan, Team
 from .queue import left_gated
 
 REQUEST_SECONDS = 6
@@ -33,6 +38,10 @@ SETTLE_SECONDS = 30
 """After the last fault or error: one expiry by a leader who is new, and the tries of those who wait."""
 LONGEST_SECONDS = 180
 READY_SECONDS = 240
+PER_NODE = 8
+"""Devices of a node."""
+CONTROLLERS = ("node-lifecycle-controller", "resourceclaim-controller", "serviceaccount-controller")
+"""Those without which no node is ready, no device comes free and no pod is created."""
 APISERVER = (f"--request-timeout={REQUEST_SECONDS}s", "--storage-media-type=application/json")
 
 
@@ -42,14 +51,18 @@ class Arena:
 
     cluster: ControlPlane
     replicas: list[Replica]
+    devices: int = 0
 
     async def run(self, plan: Plan, name: str) -> Outcome:
         """Play a plan to its end. The names of its tenants must be new ones."""
         self.add_tenants(plan)
+        for node, devices in self._device_nodes(plan).items():
+            self.cluster.api.apply(*_device_node(node, devices))
         history = History(self.cluster.etcd_url)
         async with Api(self.cluster.kubeconfig) as api:
             crowd, faults = Crowd(api, plan), Faults(self.cluster, self.replicas, api)
-            settled_after = await _played(crowd, faults, plan)
+            await crowd.come_early()
+            settled_after = await _played(crowd, faults, plan, partial(_nobody_preempts, api, plan))
             differing = await _settled(api, plan)
         return Outcome(
             name,
@@ -64,8 +77,8 @@ class Arena:
 
     def add_tenants(self, plan: Plan) -> None:
         """Make the tenants of a plan, and wait until they are active."""
-        items = [item for team in plan.teams for item in _objects(team)]
-        self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "--validate=false")
+        # Applied by the server, for the controller manager may have made an account by now.
+        self.cluster.api.apply(*(item for team in plan.teams for item in _objects(team)))
         names = [f"tenantquota/{team.name}" for team in plan.teams]
         self.cluster.kubectl("wait", "--for=condition=Ready", *names, f"--timeout={READY_SECONDS}s")
 
@@ -76,32 +89,54 @@ class Arena:
                 await api.ask("DELETE", f"/api/v1/namespaces/{namespace}/pods")
             for team in plan.teams:
                 await api.ask("DELETE", f"{TENANT_QUOTAS}/{team.name}")
+        for node in self._device_nodes(plan):
+            self.cluster.api.delete(f"node/{node}", f"resourceslices/{node}")
+
+    def _device_nodes(self, plan: Plan) -> dict[str, int]:
+        """Return the devices of each node of a plan.
+
+        Each plan has nodes of its own: without a garbage collector a claim of a pod that is gone may keep its device.
+        """
+        names = {number: f"{plan.teams[0].name}-{number}" for number in range(0, self.devices, PER_NODE)}
+        return {name: min(PER_NODE, self.devices - number) for number, name in names.items()}
 
 
-def bare_plane(minor: str) -> ControlPlane:
+def bare_plane(minor: str, *, places_pods: bool = False) -> ControlPlane:
     """etcd, whose values can be read, and an API server that soon gives a request up. No controller, no scheduler.
 
-    So whoever uses a namespace makes its account.
+    So whoever uses a namespace makes its account. `places_pods`: with a scheduler, with what frees the devices of DRA
+    of pods that end, and with kwok.
     """
-    return ControlPlane(minor, controller_manager=False, scheduler=False, kwok=False, apiserver_options=APISERVER)
+    return ControlPlane(
+        minor,
+        controller_manager=places_pods,
+        controllers=CONTROLLERS,
+        scheduler=places_pods,
+        kwok=places_pods,
+        apiserver_options=APISERVER,
+    )
 
 
 @contextmanager
-def arena(cluster: ControlPlane, folder: Path, *options: str, replicas: int = 3) -> Iterator[Arena]:
-    """Fill a bare plane with all of it; options are those of `gpu-tiers serve`."""
+def arena(cluster: ControlPlane, folder: Path, *options: str, replicas: int = 3, devices: int = 0) -> Iterator[Arena]:
+    """Fill a bare plane with all of it; options are those of `gpu-tiers serve`.
+
+    `devices`: as many of DRA serve nvidia.com/gpu on nodes of their own, and pods of lower tiers are evicted for them.
+    """
     cluster.apply(json.dumps(account("default")))
-    address = install_chart(cluster, policy=example_policy())
+    preemption = {"preemption": {"dra": "On"}} if devices else {}
+    address = install_chart(cluster, policy=example_policy() | preemption)
     timing = (f"--create-timeout={CREATE_SECONDS}", f"--lease-seconds={LEASE_SECONDS}")
     started = start_replicas(cluster, address, replicas, *timing, *options)
     wait_for_webhook(cluster)
     with RefusingWebhook(cluster, "zzz-refuses", REFUSED_LABEL, folder):
-        yield Arena(cluster, started)
+        yield Arena(cluster, started, devices)
     for each in (cluster.processes.named("balancer"), *(replica.process for replica in started)):
         each.popen.kill()
         cluster.processes.end(each)
 
 
-async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
+async def _played(crowd: Crowd, faults: Faults, plan: Plan, is_calm: Callable[[], Awaitable[bool]]) -> float:
     """Wait until all have what they can have, or have given up; return the seconds since the last fault or error."""
     wanting = asyncio.create_task(crowd.want())
     await faults.run(plan.faults)
@@ -115,10 +150,24 @@ async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
 
     while not is_over():  # noqa: ASYNC110 - nobody tells when the last one is answered
         await asyncio.sleep(0.1)
+    while not await is_calm() and time.monotonic() < calm + LONGEST_SECONDS:  # noqa: ASYNC110 - the scheduler does
+        await asyncio.sleep(1)
     crowd.give_up()
     settled = waited()
     await wanting
     return settled
+
+
+async def _nobody_preempts(api: Api, plan: Plan) -> bool:
+    """Tell whether no node is reserved, and no pod of the high tier waits while pods of the low tier have devices."""
+    names = {each.namespace for each in plan.wishes if each.by_dra}
+    pods = [pod for name in names for pod in await api.items(f"/api/v1/namespaces/{name}/pods") if not is_gated(pod)]
+    placed = Counter((pod["spec"]["priorityClassName"], bool(pod["spec"].get("nodeName"))) for pod in pods)
+    nodes = await api.items("/api/v1/nodes") if names else []
+    taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
+    high, low = TIERS
+    is_done = not placed[high, False] or (placed[high, True] and not placed[low, True])
+    return RESERVED not in taints and is_done
 
 
 async def _settled(api: Api, plan: Plan) -> list[str]:
@@ -139,6 +188,14 @@ async def _settled(api: Api, plan: Plan) -> list[str]:
 def account(namespace: str) -> dict[str, object]:
     """Make the account without which a namespace takes no pods, because no controller makes it here."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
+
+
+def _device_node(name: str, devices: int) -> Iterator[dict[str, object]]:
+    """A node with devices that the DeviceClass of this name serves as nvidia.com/gpu."""
+    driver = "gpu.example.com"
+    yield a_device_class(driver, f"device.driver == '{driver}'", resource="nvidia.com/gpu").json()
+    yield fake_node(name, 0, {"team": DEVICES})
+    yield a_slice(*(a_device(f"d{number}") for number in range(devices)), node=name, driver=driver).json()
 
 
 def _objects(team: Team) -> Iterator[dict[str, object]]:

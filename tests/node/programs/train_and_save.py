@@ -30,8 +30,7 @@ if receiver == "listen":
 
     gpu_tiers_listen.REPORT_SECONDS = float(every)
     listener = gpu_tiers_listen.Listener(gpu_tiers_listen.next_call())
-    assert listener.meets()
-    assert listener.begin("/data")
+    assert listener.begins("/data")
 elif receiver == "file":
     import gpu_tiers_report
     from gpu_tiers_checkpoint import listen, step_saved

@@ -94,8 +94,8 @@ async def test_a_label_changed_or_removed_on_a_running_pod(label: str | None, sh
     world = FakeApi()
     answer = await world.update(*await relabelled(world, label))
     assert answer.sentence == (
-        f"metadata.labels[{TIER}]: {shown}, but this pod runs as gpu-batch; a pod's tier is fixed when it is created: "
-        "delete the pod and create it again with the label"
+        f"metadata.labels[{TIER}]: {shown}, but this pod runs as gpu-batch; a pod's tier is fixed when it is created. "
+        "`gpu-tiers explain pod-1` says what changes it"
     )
 
 

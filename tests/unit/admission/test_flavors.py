@@ -86,7 +86,7 @@ async def test_the_sentence_tells_the_tiers_that_have_room_on_all_rows() -> None
     ]
     assert (await lifted(world, pods[0])).allowed
     assert "gpu-batch on h100 is at 1 of 1 GPU" in (await lifted(world, pods[1])).sentence
-    assert "gpu-training (1 free)" in (await lifted(world, pods[1])).sentence, "the total counts"
+    assert "gpu-training (1 left)" in (await lifted(world, pods[1])).sentence, "the total counts"
 
 
 async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: FakeApi) -> None:
@@ -136,7 +136,7 @@ async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: Fa
 async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: FakeApi) -> None:
     pod = await waiting(world)
     world.known.gone.add("team-alpha")
-    sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't tell what this pod is charged"
+    sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't find what this pod is charged"
     assert (await lifted(world, pod)).sentence == sentence
 
 
@@ -184,7 +184,7 @@ async def test_a_group_gets_a_flavor_beside_what_the_queue_reserves_or_not_at_al
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     reserve(world.ledger, POLICY.tiers.rank("gpu-training"), {"h100": 4})
     refused = await lifted(world, pods[0])
-    assert "h100 is at 4 of 9 GPUs, 4 reserved for pods queued earlier; group " in refused.sentence
+    assert "h100 is at 0 of 9 GPUs, plus 4 reserved for pods queued earlier; group " in refused.sentence
     reserve(world.ledger, POLICY.tiers.rank("gpu-training"), {"h100": 3})
     for pod in pods:
         assert (await lifted(world, pod)).allowed

@@ -82,8 +82,8 @@ async def test_the_refusal_names_the_whole() -> None:
     assert (await world.validate(running)).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(8), name="llm-finetune", workers=2))
     assert refused.sentence.startswith(
-        "exceeded quota: PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free. "
-        "Would fit: gpu-serving (22 free)"
+        "exceeded quota: PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training left. "
+        "Would fit: gpu-serving (22 left)"
     )
 
 
@@ -94,7 +94,7 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     assert (await world.create(a_pod().asking(2).owned_by(running))).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
     assert refused.sentence == (
-        "exceeded quota: PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 free, 1 of these pods would fit. "
+        "exceeded quota: PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 left, 1 of these pods would fit. "
         "Would fit: no tier now. See TenantQuota/alpha."
     )
 
@@ -346,7 +346,7 @@ async def test_a_count_of_a_group_that_is_none(count: str) -> None:
     answer = await FakeApi(a_tenant().allowing("9")).validate(wrong)
     assert answer.sentence == (
         f"metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: {shown(count)} is not a number of pods; "
-        "write such as 4"
+        "write a number such as 4"
     )
 
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from tests.builders import a_job, a_pod, a_policy, a_replicaset, a_tenant, a_workload
+from tests.builders import a_job, a_pod, a_policy, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.queues import reserve
 from tests.builders.world import Answer, FakeApi
 from webhook.ledger.protocol import Booked, Booking, Holding
@@ -50,8 +50,8 @@ async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage(
     pod = a_pod().of_tier("gpu-batch").having("spec.nodeName", "gpu-7")
     assert (await world.create(pod.asking(1))).allowed
     assert (await world.create(pod.asking(1))).sentence == (
-        "exceeded quota: tenant alpha: the total is at 4 of 4 GPUs, 3 reserved for pods queued earlier; this pod asks "
-        "for 1. Would fit: no tier now. See TenantQuota/alpha."
+        "exceeded quota: tenant alpha: the total is at 1 of 4 GPUs, plus 3 reserved for pods queued earlier; this pod "
+        "asks for 1. Would fit: no tier now. See TenantQuota/alpha."
     )
 
 
@@ -72,7 +72,9 @@ async def test_a_replacement_that_names_its_node_adds_nothing_and_meets_no_reser
     pod = a_pod().of_tier("gpu-batch").asking(1).owned_by(owner).having("spec.nodeName", "gpu-7")
     assert (await world.create(pod)).allowed
     another = await world.create(pod.named("another"))
-    assert "the total is at 2 of 2 GPUs, 1 reserved for pods queued earlier; this pod asks for 1" in another.sentence
+    assert (
+        "the total is at 1 of 2 GPUs, plus 1 reserved for pods queued earlier; this pod asks for 1" in another.sentence
+    )
 
 
 async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a_whole() -> None:
@@ -80,7 +82,7 @@ async def test_a_group_of_pods_that_no_workload_makes_meets_the_reservation_as_a
     reserve(world.ledger, QUEUE, {"total": 2})
     group = {"kueue.x-k8s.io/pod-group-name": "sweep"}, {"kueue.x-k8s.io/pod-group-total-count": "3"}
     pod = a_pod().of_tier("gpu-batch").asking(1).labelled(group[0]).annotated(group[1])
-    no_room = "the total is at 2 of 4 GPUs, 2 reserved for pods queued earlier; group sweep asks for 3"
+    no_room = "the total is at 0 of 4 GPUs, plus 2 reserved for pods queued earlier; group sweep asks for 3"
     assert no_room in (await world.create(pod)).sentence
 
 
@@ -106,7 +108,7 @@ async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
     job = a_job(a_pod().asking(1).of_tier("gpu-batch"))
     assert not any("are queued" in each for each in (await world.validate(job)).warnings)
     reserve(world.ledger, QUEUE, {"total": 4})
-    no_room = "the total is at 4 of 4 GPUs, 4 reserved for pods queued earlier; "
+    no_room = "the total is at 0 of 4 GPUs, plus 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
             f"tenant alpha: {no_room}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
@@ -126,3 +128,24 @@ async def test_a_cronjob_reads_of_its_runs() -> None:
         "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If that has not "
         "changed when a run begins, its pods are queued (onExceed: Hold)"
     )
+
+
+async def test_in_warn_no_pod_gets_a_gate_so_the_author_reads_that_the_pods_run() -> None:
+    world = FakeApi(a_tenant(onExceed="Hold").allowing("2"), policy=a_policy(mode="Warn"))
+    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))).allowed
+    answer = await world.validate(a_job(a_pod().asking(1)))
+    assert answer.warnings[-1] == (
+        "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so in Enforce its pods would be queued "
+        "(onExceed: Hold); in mode Warn they run"
+    )
+    grown = await world.update(a_job(a_pod().asking(1)), a_job(a_pod().asking(2)))
+    assert grown.warnings[-1].endswith("would be queued (onExceed: Hold); in mode Warn they run")
+    pod = await world.create(a_pod().asking(1))
+    assert pod.patched["spec"].get("schedulingGates") is None
+    assert pod.warnings[-1].endswith("in Enforce it would be queued (onExceed: Hold); in mode Warn it runs")
+    assert "would-refuse" not in pod.audit
+    gang = await world.validate(a_pytorchjob(a_pod().asking(1), workers=2))
+    assert gang.warnings[-1].endswith("in mode Warn they run")
+    assert not any(each.startswith("would be refused") for each in gang.warnings)
+    too_large = await world.create(a_pod().asking(3))
+    assert too_large.warnings[-1].startswith("would be refused: ")

@@ -11,6 +11,7 @@ from tests.builders import (
     a_policy,
     a_pytorchjob,
     a_replicaset,
+    a_tenant,
     a_workload,
 )
 from tests.builders.world import FakeApi
@@ -34,13 +35,25 @@ async def test_a_workload_s_trap_is_reported_when_it_is_applied() -> None:
     assert answer.warnings == [SHELL.format("main")]
 
 
-async def test_a_job_s_trap_is_reported_where_it_has_a_hook() -> None:
+async def test_a_job_that_some_evictions_end_for_good_is_reported_with_a_hook_and_without() -> None:
+    """Without a hook nothing saves, so the Job gets no podFailurePolicy, and serving may evict it all the same."""
     assert (await FakeApi().validate(a_night_job(checkpoint="file"))).warnings == [BACKOFF]
-    assert (await FakeApi().validate(a_night_job())).warnings == []
+    assert (await FakeApi().validate(a_night_job())).warnings == [BACKOFF]
+    ignores = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+    for job in (a_night_job().having("spec.podFailurePolicy", ignores), a_night_job().having("spec.backoffLimit", 20)):
+        assert (await FakeApi().validate(job)).warnings == []
 
 
-WHEN = "once it is deleted or tainted out-of-service"
-PRICE = f"[lost-node] added podFailurePolicy: pods on a lost node are replaced {WHEN}"
+async def test_a_job_that_nobody_evicts_is_not_reported() -> None:
+    top = a_night_job(checkpoint="none").of_tier("gpu-training")
+    assert (await FakeApi().validate(top)).warnings == []
+    assert (await FakeApi(policy=a_policy(adoption=True)).validate(a_night_job())).warnings == []
+    idle = a_night_job().having("spec.template.spec.containers.0.resources.limits", {"nvidia.com/gpu": 0})
+    assert (await FakeApi().validate(idle.of_tier("gpu-batch"))).warnings == [], "it holds no GPU that somebody needs"
+
+
+WHEN = "when you delete the node or taint it out-of-service"
+PRICE = f"[lost-node] added podFailurePolicy: pods of a dead node are replaced {WHEN}"
 
 
 def a_retried_job(**annotations: str) -> WorkloadBuilder:
@@ -54,6 +67,19 @@ async def test_the_price_of_an_added_policy_is_reported_once_when_it_is_added() 
     assert mutated.patched["spec"]["podReplacementPolicy"] == "Failed"
     assert (await world.mutate(mutated.patched)).warnings == []
     assert (await world.validate(mutated.patched)).warnings == []
+
+
+@pytest.mark.parametrize("gpus", [0, 1], ids=["never", "not now"])
+async def test_of_a_job_that_is_refused_only_the_refusal_is_reported(gpus: int) -> None:
+    """kubectl prints the warnings of mutate first."""
+    pods = {"parallelism": 2, "completions": 2}
+    world = FakeApi(a_tenant().allowing(gpus))
+    job = a_retried_job()
+    for field, value in pods.items():
+        job = job.having(f"spec.{field}", value)
+    mutated = await world.mutate(job)
+    assert mutated.warnings == []
+    assert not (await world.validate(mutated.patched)).allowed
 
 
 async def test_no_price_is_reported_where_no_policy_is_added() -> None:

@@ -81,7 +81,7 @@ async def test_what_its_own_controller_gets_back_is_booked_then() -> None:
 
 
 async def test_nothing_is_said_of_a_turn_for_which_none_of_its_pods_waits() -> None:
-    job = a_training().having("spec.activeDeadlineSeconds", 60)
+    job = a_training().having("spec.activeDeadlineSeconds", 60).having("spec.backoffLimit", 20)
     holding = a_tenant().allowing("4").having("spec.onExceed", "Hold")
     elsewhere = job.having("spec.managedBy", MULTIKUEUE)
     assert (await FakeApi(holding, elsewhere).validate(elsewhere)).warnings == []

@@ -42,15 +42,15 @@ async def refused(*quotas: Built, gpus: int = 2, world: FakeApi | None = None) -
 
 
 async def test_a_quota_for_the_tiers_class_that_has_less_room_lowers_the_offer() -> None:
-    assert await refused() == "gpu-batch (5 free). See TenantQuota/alpha."
+    assert await refused() == "gpu-batch (5 left). See TenantQuota/alpha."
     cap = a_resource_quota("8", "5", of_class("In", "gpu-batch"))
-    assert await refused(cap) == "gpu-batch (3 free). See TenantQuota/alpha and ResourceQuota/cap."
+    assert await refused(cap) == "gpu-batch (3 left). See TenantQuota/alpha and ResourceQuota/cap."
 
 
 async def test_one_without_room_for_the_pod_takes_the_offer_away_and_is_named() -> None:
     cap = a_resource_quota("8", "7", of_class("In", "gpu-batch"))
     assert await refused(cap) == "no tier now. See TenantQuota/alpha and ResourceQuota/cap."
-    assert await refused(cap, gpus=1) == "gpu-batch (1 free). See TenantQuota/alpha and ResourceQuota/cap."
+    assert await refused(cap, gpus=1) == "gpu-batch (1 left). See TenantQuota/alpha and ResourceQuota/cap."
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ async def test_quotas_that_count_every_batch_pod(spec: Tree) -> None:
     ids=str,
 )
 async def test_quotas_that_count_no_batch_pod(spec: Tree) -> None:
-    assert await refused(a_resource_quota("6", "6", spec)) == "gpu-batch (5 free). See TenantQuota/alpha."
+    assert await refused(a_resource_quota("6", "6", spec)) == "gpu-batch (5 left). See TenantQuota/alpha."
 
 
 async def test_the_quota_with_the_least_room_counts_and_other_namespaces_dont() -> None:
@@ -90,11 +90,11 @@ async def test_the_quota_with_the_least_room_counts_and_other_namespaces_dont() 
         a_resource_quota("9", "6", of_class("In", "gpu-batch"), name="narrow"),
         a_resource_quota("1", "1", name="elsewhere", namespace="team-beta"),
     )
-    assert await refused(*quotas) == "gpu-batch (3 free). See TenantQuota/alpha and ResourceQuota/narrow."
+    assert await refused(*quotas) == "gpu-batch (3 left). See TenantQuota/alpha and ResourceQuota/narrow."
 
 
 async def test_a_quota_of_other_resources_changes_nothing() -> None:
-    assert await refused(a_resource_quota("8", "8", of="cpu")) == "gpu-batch (5 free). See TenantQuota/alpha."
+    assert await refused(a_resource_quota("8", "8", of="cpu")) == "gpu-batch (5 left). See TenantQuota/alpha."
 
 
 async def test_a_slice_counts_by_its_weight() -> None:
@@ -103,12 +103,12 @@ async def test_a_slice_counts_by_its_weight() -> None:
     world = FakeApi(alpha(), a_resource_quota("10", "7", of=slices))
     assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
     sentence = (await world.create(a_pod().asking(2, resource=slices).of_tier("gpu-training"))).sentence
-    assert "this pod asks for 0.25. Would fit: gpu-batch (0.375 free)." in sentence
+    assert "this pod asks for 0.25. Would fit: gpu-batch (0.375 left)." in sentence
 
 
 async def test_while_tiers_are_adopted_pods_get_the_other_class() -> None:
     world = FakeApi(alpha(), a_resource_quota("6", "6", of_class("In", "gpu-batch")), policy=a_policy(adoption=True))
-    assert (await refused(world=world)).startswith("gpu-batch (5 free).")
+    assert (await refused(world=world)).startswith("gpu-batch (5 left).")
     calm = a_resource_quota("6", "6", of_class("In", "gpu-batch-nonpreempting"))
     world = FakeApi(alpha(), calm, policy=a_policy(adoption=True))
     assert (await refused(world=world)).startswith("no tier now.")

@@ -85,7 +85,7 @@ async def test_a_namespace_that_cannot_be_read_lets_it_pass() -> None:
 
 async def test_a_misspelt_ceiling_is_named() -> None:
     answer = await FakeApi(a_tenant(maxTier="gpu-servin")).create(CRITICAL)
-    assert 'its maxTier "gpu-servin" is no tier of the policy' in answer.sentence
+    assert "its maxTier (gpu-servin) names no tier of the policy" in answer.sentence
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ async def test_the_sentence_of_a_pod_over_quota() -> None:
     assert [answer.allowed for answer in answers] == [True, True, True, False]
     assert answers[3].sentence == (
         "exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
-        "Would fit: gpu-batch (3 free). See TenantQuota/alpha."
+        "Would fit: gpu-batch (3 left). See TenantQuota/alpha."
     )
     assert answers[3].response["status"]["reason"] == "Forbidden"
 

@@ -8,18 +8,46 @@ from tests.builders.world import FakeApi
 ONE = a_tenant("alpha", namespace="team-alpha").allowing(4)
 
 
+TIERS = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}]
+
+
 @pytest.mark.parametrize("mode", ["Audit", "Warn", "Enforce"])
-async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
-    world = FakeApi(a_namespace(), policy=a_policy(mode=mode))
-    answer = await world.validate(ONE.having("spec.maxTier", "gold"), namespace="")
-    assert answer.allowed
-    assert answer.warnings == [
+async def test_a_mistyped_name_is_refused_in_every_mode(mode: str) -> None:
+    """Stored, the row would limit nothing."""
+    world = FakeApi(a_namespace(), policy=a_policy(mode=mode, resourceFlavors=FLAVORS))
+    for mistyped, told in (
         (
-            '[unknown-tier] spec.maxTier: unknown tier "gold"; '
-            "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
-        )
-    ]
-    assert [record[0] for record in world.records] == ["validate"], "it is counted"
+            ONE.allowing(6, tier="gpu-trainnig"),
+            f'spec.quotas[1].tier: unknown tier "gpu-trainnig"; {TIERS} [unknown-tier]',
+        ),
+        (ONE.having("spec.maxTier", "gold"), f'spec.maxTier: unknown tier "gold"; {TIERS} [unknown-tier]'),
+        (
+            ONE.allowing(6, flavor="b200"),
+            'spec.quotas[1].resourceFlavor: unknown flavor "b200"; known flavors: h100 [unknown-flavor]',
+        ),
+    ):
+        answer = await world.validate(mistyped, namespace="")
+        assert (answer.allowed, answer.sentence) == (False, told.rpartition(" [")[0])
+    assert [(record[0], record[3].name) for record in world.records] == [("validate", "Enforce")] * 3, (
+        "they are counted"
+    )
+
+
+async def test_a_tier_that_the_policy_dropped_locks_no_quota_that_names_it() -> None:
+    """Rows may move and change their GPUs, and a condition and a warning name the tier; another mistake is refused."""
+    stored = ONE.allowing(6, tier="platinum")
+    world = FakeApi(a_namespace(), stored)
+    for edited in (
+        stored.having("spec.onExceed", "Warn"),
+        stored.having("spec.quotas.1.gpus", 2),
+        a_tenant("alpha", namespace="team-alpha").allowing(6, tier="platinum").allowing(4),
+    ):
+        answer = await world.update(stored, edited, namespace="")
+        assert answer.allowed
+        assert [each.partition("]")[0] for each in answer.warnings] == ["[unknown-tier"]
+    for mistyped in (stored.having("spec.maxTier", "platinum"), stored.allowing(1, tier="palladium")):
+        assert not (await world.update(stored, mistyped, namespace="")).allowed
 
 
 async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_that_policy_is_active() -> None:
@@ -27,7 +55,7 @@ async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_tha
     world = FakeApi(a_namespace())
     assert (await world.validate(with_it.having("spec.maxTier", "gold"), namespace="")).warnings == []
     typed = await world.validate(with_it.having("spec.maxTier", "glod"), namespace="")
-    assert typed.warnings[0].startswith('[unknown-tier] spec.maxTier: unknown tier "glod"'), "edited by hand since"
+    assert typed.sentence.startswith('spec.maxTier: unknown tier "glod"'), "edited by hand since"
 
 
 async def test_nothing_is_said_of_the_ranks_of_tiers_that_helm_brings_with_it() -> None:
@@ -38,7 +66,7 @@ async def test_nothing_is_said_of_the_ranks_of_tiers_that_helm_brings_with_it() 
     for each in (above, lends):
         with_it = each.having("metadata.annotations", {"gpu-tiers.dev/checked-names": "platinum gpu-training spare"})
         assert (await world.validate(with_it, namespace="")).warnings == []
-        assert (await world.validate(each, namespace="")).warnings, "by hand, and no tier is named platinum"
+        assert not (await world.validate(each, namespace="")).allowed, "by hand, and no tier is named platinum"
 
 
 async def test_a_good_one_is_admitted_silently() -> None:
@@ -62,7 +90,7 @@ async def test_an_overlap_with_another_tenant() -> None:
     other = a_tenant("beta", namespace="team-alpha").having("metadata.creationTimestamp", "2026-11-02T08:00:00Z")
     assert (await world.validate(other, namespace="")).warnings == [
         (
-            "[overlap] TenantQuota alpha selects team-alpha too; it is older and applies there. "
+            "[overlap] TenantQuota alpha selects team-alpha too; alpha is older and applies there. "
             "Make the selectors exclude each other"
         )
     ]

@@ -40,7 +40,8 @@ async def test_a_command_that_stands_in_the_runtime_counts_for_both() -> None:
     train_job = a_trainjob_of(BENCHMARK, trainer={"numNodes": 2, "resourcesPerNode": LIMITS})
     said, got, applied = await tiers(BENCHMARK, train_job, "mpirun", "all_reduce_perf")
     assert (said, got) == ("gpu-batch", "gpu-batch")
-    assert applied.warnings == []
+    (warning,) = applied.warnings
+    assert warning.startswith("[job-backoff] preemptions count against the runtime's backoffLimit 6; ")
 
 
 async def test_a_command_of_the_trainjob_counts_before_the_runtimes() -> None:

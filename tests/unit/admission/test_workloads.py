@@ -186,8 +186,8 @@ async def test_a_gang_that_waits_does_not_name_its_node() -> None:
     on_a_node = a_pytorchjob(a_pod().asking(2).having("spec.nodeName", "gpu-7"), workers=2)
     answer = await FakeApi(ALPHA.having("spec.onExceed", "Hold")).validate(on_a_node)
     assert answer.sentence == (
-        "spec.pytorchReplicaSpecs.Worker.template.spec.nodeName: gpu-7 is named, so these pods would "
-        "not wait for quota with the others of their gang, as tenant alpha has it; leave the field out, and write "
+        "spec.pytorchReplicaSpecs.Worker.template.spec.nodeName: pods that name a node can't wait for quota, and "
+        "tenant alpha queues the others of their gang; leave the field out, and write "
         "nodeSelector: {kubernetes.io/hostname: gpu-7}"
     )
     assert (await FakeApi(ALPHA).validate(on_a_node)).allowed

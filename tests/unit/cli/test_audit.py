@@ -105,7 +105,7 @@ def test_a_misspelt_label_of_a_job_or_of_its_template(tmp_path: Path) -> None:
     template = a_job(name="tune").having("spec.template.metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
     dump([job, template], tmp_path)
     by_kind = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
-    sentence = "gpu-tiers knows no gpu-tiers.dev/teir; did you mean gpu-tiers.dev/tier?"
+    sentence = "gpu-tiers.dev/teir is unknown and ignored; did you mean gpu-tiers.dev/tier?"
     assert by_kind == {"Job/train": sentence, "Job/tune": sentence}
 
 
@@ -172,7 +172,7 @@ def test_what_holds_no_gpu_is_left_alone() -> None:
     ("arguments", "said"),
     [
         (("nowhere.yaml",), "nowhere.yaml: there is no such file or folder"),
-        (("--tenants", "tenants"), "--tenants: goes with manifests"),
+        (("--tenants", "tenants"), "--tenants: needs manifests"),
         (("--ignore", "no-such"), '--ignore: "no-such" is no finding; there are before-webhook, demand-over-quota,'),
         (("--policy", "five-tier", EXAMPLES), "five-tier: there is no such file and no such preset; the presets are"),
         (("--kubeconfig", "nowhere"), "there is no kubeconfig at nowhere"),

@@ -10,7 +10,7 @@ from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
 from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, active, marks, running
 from tests.unit.report.lint.asking import found as lint_finds
-from tests.unit.report.lint.test_registration import validating
+from tests.unit.report.lint.test_registration import mutating, validating
 from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
 from webhook.cli.cluster import snapshot as reading
@@ -46,8 +46,8 @@ def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
         "replica": ("ok", 0),
     }
     (registered, webhook, *_) = report.checks
-    assert registered.what == "can't be told without list of webhook configurations"
-    assert webhook.what == "marked a dry run, which took 0.1 s"
+    assert registered.what == "can't be checked without list of webhook configurations"
+    assert webhook.what == "answered a dry run in 0.1 s"
 
 
 def test_what_fails_counts_more_than_what_is_unknown() -> None:
@@ -60,7 +60,7 @@ def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
     report = checked(**running(leader=""))
     assert lines(report)["ledger"] == lines(report)["policy"] == ("unknown", 3)
     (result,) = [each.what for each in report.checks if each.name == "policy"]
-    assert result == "can't be told without a replica that leads"
+    assert result == "can't be checked without a replica that leads"
     broken = replace(PUBLISHED, problem="teirs: there is no such field")
     report = checked(**running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
     assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
@@ -88,7 +88,8 @@ def test_the_tiers_that_there_are_stand_once_in_a_line() -> None:
     unknown = 'unknown tier "gold"'
     assert result == (
         f"TenantQuota/beta: spec.maxTier: {unknown}; TenantQuota/beta: spec.quotas[0].tier: {unknown}; "
-        f"TenantQuota/gamma: spec.maxTier: {unknown}; TenantQuota/gamma: spec.quotas[0].tier: {unknown}; {tiers}"
+        f"TenantQuota/gamma: spec.maxTier: {unknown}; no tier is allowed; "
+        f"TenantQuota/gamma: spec.quotas[0].tier: {unknown}; {tiers}; this row limits nothing"
     )
     mistakes = [f"{place}: gold is no tier" for place in ("defaultTier", "rules[0].tier")]
     broken = replace(PUBLISHED, problem="; ".join(f"{each}; {tiers}" for each in mistakes))
@@ -116,9 +117,18 @@ def test_where_the_api_server_refuses_for_want_of_an_answer_the_way_out_is_named
     said = 'Internal error occurred: failed calling webhook "pods.validate.gpu-tiers.dev": … connection reset by peer'
     dead = checked(**running(dry_run=DryRun((), 0.0, said)))
     assert dead.way_out.endswith("docs/break-glass.md has the way out.")
-    assert checked(**running(dry_run=DryRun((), 10.0))).way_out == "", "under Ignore pods pass"
     another = said.replace("gpu-tiers.dev", "example.com")
     assert checked(**running(dry_run=DryRun((), 0.0, another))).way_out == "", "of another webhook it is none"
+
+
+def test_while_break_glass_is_on_gpu_pods_are_said_to_start_without_a_tier() -> None:
+    silent = running(dry_run=DryRun((), 0.0))
+    assert "so GPU pods start now without a tier, a hook or quota. docs/break-glass.md" in checked(**silent).way_out
+    assert checked(policy=a_policy(mode="Warn"), **silent).way_out == "", "as the mode says"
+    weak = a_cluster(configurations=(mutating(), validating(failurePolicy="Ignore")))
+    assert "whenever the webhook does not answer, GPU pods start without a tier" in check_report(weak).way_out
+    strict = a_cluster(configurations=(mutating(), validating()))
+    assert check_report(strict).way_out == ""
 
 
 class Asked:
@@ -142,7 +152,7 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     dry_run = await reading.dry_run_of(reader, half, "default")
     cluster = replace(half, dry_run=dry_run, unread=reader.needs)
     result = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
-    assert result["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
+    assert result["webhook"] == ("unknown", "can't be checked without the MutatingWebhookConfiguration of gpu-tiers")
     assert result["registered"][0] == "failed"
     assert result["registered"][1].endswith("no pod gets a tier, and in Enforce GPU pods are refused")
     assert result["replica"][0] == "ok", "the other webhook has answered"

@@ -1,71 +1,19 @@
 """A login that does not hold, and rights that are missing: each is told as what it is, with what helps."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
+from tests.unit.cli.conftest import Answering, Answers
+from tests.unit.cli.person import asked
 from webhook.cli.cluster.target import role_for
-from webhook.cli.main import app
 from webhook.kube.errors import Forbidden, failure
-
-Answers = Callable[[str], tuple[int, str]]
-Answering = Callable[[Answers], str]
-
-
-@pytest.fixture
-def answering() -> Iterator[Answering]:
-    """The address of a server that answers each path as it is told."""
-    servers: list[HTTPServer] = []
-
-    def start(answer: Answers) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                status, body = answer(self.path.partition("?")[0])
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def refusing(code: int, message: str) -> Answers:
     return lambda _: (code, json.dumps({"kind": "Status", "message": message}))
-
-
-def asked(folder: Path, server: str, user: dict[str, Any], *command: str) -> tuple[int, str]:
-    """Return the exit status and the output of a command."""
-    config = folder / "config"
-    context = {"cluster": "one", "user": "ada", "namespace": "alpha"}
-    config.write_text(
-        yaml.safe_dump(
-            {
-                "clusters": [{"name": "one", "cluster": {"server": server}}],
-                "users": [{"name": "ada", "user": user}],
-                "contexts": [{"name": "one", "context": context}],
-                "current-context": "one",
-            }
-        )
-    )
-    result = CliRunner().invoke(app, [*command, f"--kubeconfig={config}"])
-    return result.exit_code, result.output
 
 
 COMMANDS = [
@@ -170,8 +118,8 @@ def test_an_audit_of_a_part_concludes_nothing_of_the_whole(answering: Answering,
     command = ("audit", "--namespace=beta", "--policy=four-tier")
     code, text = asked(tmp_path, answering(AnApi(*hidden)), {"token": "hers"}, *command)
     assert code == 0, text
-    assert "Without the right to list rayjobs.ray.io and pytorchjobs.kubeflow.org, what the policy does to" in text
-    assert text.count("Without the right to list rayjobs") == 1
+    assert "What the policy does to rayjobs.ray.io and pytorchjobs.kubeflow.org and their pods is unknown:" in text
+    assert text.count("to rayjobs.ray.io and") == 1
     assert "No workload that could be read has GPUs." in text
     assert text.count("ClusterRole view has the right where the operator adds its kinds to it") == 1
     assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in text
@@ -181,7 +129,7 @@ def test_without_pods_an_audit_says_of_which_namespace(answering: Answering, tmp
     server = answering(AnApi("/api/v1/namespaces/beta/pods"))
     code, text = asked(tmp_path, server, {"token": "hers"}, "audit", "--namespace=beta", "--policy=four-tier")
     assert code == 2
-    assert text.startswith("Without the right to list pods in beta, what the policy does to workloads can't be told.")
+    assert text.startswith("What the policy does to workloads is unknown: you lack the right to list pods in beta.")
     assert "ClusterRole view has the right; an admin of namespace beta binds it" in text
 
 

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from webhook.cli.main import app
-from webhook.cli.prometheus import report_of
+from webhook.cli.prometheus import _notes, report_of
 from webhook.policy.checkpoint.work_lost import Work
 
 
@@ -12,7 +12,10 @@ from webhook.policy.checkpoint.work_lost import Work
     ("arguments", "said"),
     [
         ([], "name its address with --prometheus, or in GPU_TIERS_PROMETHEUS"),
-        (["--since=a week", "--prometheus=http://localhost:1"], '--since: "a week" is not a time; write such as 12h'),
+        (
+            ["--since=a week", "--prometheus=http://localhost:1"],
+            '--since: "a week" is not a time; write a time such as 12h',
+        ),
         (["--prometheus=http://127.0.0.1:1"], "Connection refused; check --prometheus"),
     ],
 )
@@ -41,3 +44,5 @@ def test_without_a_save_nothing_shows_what_a_hook_would_have_saved() -> None:
     found = report_of("7d", {(*PAIR, "no-hook"): 1.0}, {(*PAIR, "no-hook", "false"): 60.0})
     assert found.hook_would_save is None
     assert found.rows[0].lost == Work(60.0, exact=False)
+    first, *_ = _notes(found)
+    assert first == "In 7d 1 pods were preempted: 0 saved, 1 unknown, and lost at most 60 GPU-seconds."

@@ -1,13 +1,17 @@
 """explain offers a tier only if the tenant's rows could ever hold the workload."""
 
-from tests.builders import a_job, a_pod, a_policy, a_tenant
+from decimal import Decimal
+
+from tests.builders import TenantBuilder, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from webhook.admission.reviewer import Verdict
 from webhook.cli.explain.explanation import NewPod, tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
+from webhook.ledger.account import Account, Entry
 from webhook.ledger.memory import MemoryLedger
 from webhook.policy.decide import decide_pod
+from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.explained import ClassShown, Explained, GangShown, PodsNow
 
@@ -15,25 +19,59 @@ TENANT = a_tenant().allowing(0, tier="gpu-serving").allowing(1, tier="gpu-traini
 POLICY: TierPolicy = a_policy()
 
 
-def first_change(count: int = 1, **there: object) -> str:
+def first_change(count: int = 1, tenant: TenantBuilder = TENANT, used: Charge | None = None, **there: object) -> str:
     """Return what would change the tier of so many pods of 2 GPUs, which get gpu-interactive."""
-    pod, facts = a_pod().asking(2).view(), some_facts(tenant=TENANT, policy=POLICY)
+    pod, facts = a_pod().asking(2).view(), some_facts(tenant=tenant, policy=POLICY)
     decided, document = decide_pod(pod, facts, POLICY), Document("", a_job().json())
     part = NewPod(Finding(document, Verdict(), document.tree, count=count), pod, facts, decided)
     known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)  # type: ignore[arg-type]
     assert decided is not None
-    return next(tier_changes(document, known, [part], decided.assignment, decided, MemoryLedger()))
+    ledger = MemoryLedger()
+    if used:
+        account = Account(entries=(Entry(uid="other", namespace="team-alpha", state="Used", wants=(used,)),))
+        ledger.store.set(facts.tenant, account)
+    return next(tier_changes(document, known, [part], decided.assignment, decided, ledger))
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:
     assert first_change(4).endswith("gpu-tiers.dev/tier=gpu-batch")
 
 
+def test_a_tier_whose_row_is_full_is_not_offered() -> None:
+    rows = a_tenant().allowing(0, tier="gpu-training").allowing(4, tier="gpu-serving").allowing(4, tier="gpu-batch")
+    used = Charge(Decimal(3), "gpu-serving")
+    assert first_change(tenant=rows, used=used).endswith("gpu-tiers.dev/tier=gpu-batch")
+    total = a_tenant().allowing(4)
+    assert first_change(tenant=total, used=used) == (
+        "No other tier is open to it: the total is at 3 of 4 GPUs of TenantQuota/alpha, and it asks for 2."
+    )
+    itself = Charge(Decimal(3), "gpu-interactive")
+    has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
+    assert "gpu-tiers.dev/tier=TIER" in first_change(tenant=total, used=itself, pods=(PodsNow(1, has),))
+
+
 def test_a_gang_needs_a_row_for_all_of_its_pods() -> None:
-    none_left = "No other tier is open to it: its tenant's ceiling, its quota or the policy leaves none."
+    rows = (
+        f"{tier} is at 0 of {gpus} GPU{'s' * (gpus != 1)} of TenantQuota/alpha, and it asks for 8"
+        for gpus, tier in ((1, "gpu-training"), (0, "gpu-serving"), (2, "gpu-batch"))
+    )
+    none_left = f"No other tier is open to it: {'; '.join(rows)}."
     assert first_change(4, gang=GangShown("Job.batch/train", "8 GPUs as gpu-interactive", 0)) == none_left
 
 
 def test_the_tier_of_existing_pods_is_told() -> None:
     has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
-    assert first_change(pods=(PodsNow(1, has),)).startswith("Its pods keep gpu-interactive. Delete job/")
+    assert first_change(pods=(PodsNow(1, has),)).startswith("Existing pods keep gpu-interactive. Delete job/")
+
+
+def test_a_ceiling_that_leaves_no_other_tier_is_named() -> None:
+    lowest = a_tenant(allowedTiers=["gpu-interactive"])
+    assert (
+        first_change(tenant=lowest)
+        == "No other tier is open to it: "
+        + "; ".join(
+            f"allowedTiers of TenantQuota/alpha excludes {each}"
+            for each in ("gpu-training", "gpu-serving", "gpu-batch")
+        )
+        + "."
+    )

@@ -55,7 +55,7 @@ def judged(tmp_path: Path, cases: str) -> list[str]:
 def test_the_examples_pass() -> None:
     code, out, errors = run(EXAMPLES / "tests")
     assert (code, errors) == (0, "")
-    assert out.endswith("\n17 cases in 1 suite: 17 passed, 0 failed\n")
+    assert out.endswith("\n19 cases in 1 suite: 19 passed, 0 failed\n")
 
 
 def test_a_failure_shows_both_sides_and_where_it_is_written(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_refusal_that_nobody_expects_is_a_failure(tmp_path: Path) -> None:
 
 def test_warnings_are_all_or_none(tmp_path: Path) -> None:
     sweep = f"workload: {EXAMPLES}/warnings/job-backoff.yaml"
-    warning = "[job-backoff] preemptions count against backoffLimit 3; let podFailurePolicy ignore DisruptionTarget"
+    warning = "[job-backoff] preemptions count against backoffLimit 3; set restartPolicy Never, ignore DisruptionTarget"
     assert judged(
         tmp_path,
         f"""\
@@ -132,6 +132,52 @@ def test_each_case_starts_with_what_it_says_is_in_use(tmp_path: Path) -> None:
 """,
     )
     assert results == ["pass"] * 4
+
+
+HELD = """\
+apiVersion: gpu-tiers.dev/v1alpha1
+kind: TenantQuota
+metadata: {name: alpha}
+spec:
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: team-alpha}}
+  quotas: [{tier: gpu-training, gpus: 6, onExceed: Hold}, {gpus: 16}]
+"""
+
+
+def test_what_a_tenant_that_holds_has_no_room_for_is_queued(tmp_path: Path) -> None:
+    """What has room starts at once, and above a row without Hold it is refused. The same of a pod and of a gang."""
+    (tmp_path / "alpha.yaml").write_text(HELD)
+    names = "job-training", "pod-training", "pod-batch"
+    job, pod, batch = (f"workload: {EXAMPLES}/{name}.yaml" for name in names)
+    template = (
+        "{metadata: {labels: {gpu-tiers.dev/tier: gpu-training}}, spec: {restartPolicy: Never, "
+        "containers: [{name: c, image: c, resources: {limits: {nvidia.com/gpu: 2}}}]}}"
+    )
+    metadata = "metadata: {name: gang, namespace: team-alpha}"
+    gang = f"workload: {{apiVersion: batch/v1, kind: Job, {metadata}, spec: {{parallelism: 2, template: {template}}}}}"
+    full, half = "used: [{tier: gpu-training, gpus: 6}]", "used: [{tier: gpu-training, gpus: 3}]"
+    cases = f"""\
+- {{name: one is queued, {job}, {full}, expect: {{verdict: Queued, tier: gpu-training}}}}
+- {{name: a pod is queued, {pod}, {full}, expect: {{verdict: Queued}}}}
+- {{name: the whole gang is queued, {gang}, {half}, expect: {{verdict: Queued}}}}
+- {{name: the gang has room, {gang}, expect: {{}}}}
+- {{name: nobody expects a queue, {job}, {full}, expect: {{tier: gpu-training}}}}
+- {{name: its other tiers are refused, {batch}, used: [{{gpus: 16}}], expect: {{message: the total}}}}
+"""
+    head = HEAD.replace(f"{EXAMPLES}/tenants", "alpha.yaml")
+    found = json.loads(run(suite(tmp_path, cases, head), "-o", "json")[1])["cases"]
+    differences = [[(each["expected"], each["actual"]) for each in case["differences"]] for case in found]
+    assert differences == [[], [], [], [], [("Allowed", "Queued")], []]
+
+
+def test_a_mistyped_row_is_bad_input_because_the_api_server_refuses_it(tmp_path: Path) -> None:
+    """The row would limit nothing, and each test of it would pass for a wrong reason."""
+    (tmp_path / "alpha.yaml").write_text(HELD.replace("gpu-training", "gpu-trainnig"))
+    file = suite(tmp_path, NOTEBOOK + "  expect: {}\n", HEAD.replace(f"{EXAMPLES}/tenants", "alpha.yaml"))
+    code, out, errors = run(file)
+    assert (code, out) == (2, "")
+    unknown = f'spec.quotas[0].tier: unknown tier "gpu-trainnig"; known tiers: {TIERS} [unknown-tier]'
+    assert errors == f"{file}:4: tenants[0]: {tmp_path}/alpha.yaml:1: TenantQuota/alpha: {unknown}\n"
 
 
 def test_pods_that_find_no_room_are_a_refusal_too(tmp_path: Path) -> None:
@@ -189,7 +235,7 @@ def test_a_file_of_several_workloads_needs_the_name_of_one(tmp_path: Path) -> No
         ),
         (
             f"{NOTEBOOK}  expect: {{verdict: denied}}",
-            "8: cases[0].expect.verdict: \"denied\": should be 'Allowed', 'Demoted', 'Denied' or 'LeftAlone'",
+            "8: cases[0].expect.verdict: \"denied\": should be 'Allowed', 'Queued', 'Demoted', 'Denied' or 'LeftAlone'",
         ),
         (
             f"{NOTEBOOK}  expect: {{verdict: Allowed, message: full}}",

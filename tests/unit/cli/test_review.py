@@ -15,7 +15,8 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.main import app
 from webhook.cli.manifests.documents import documents
-from webhook.cli.manifests.judge import cluster_of, judge_at
+from webhook.cli.manifests.file_cluster import cluster_of
+from webhook.cli.manifests.judge import judge_at
 
 
 def test_a_line_of_json_says_all_that_a_script_asks() -> None:
@@ -61,6 +62,18 @@ def test_it_says_how_pods_would_lie_to_others(tmp_path: Path) -> None:
     assert "podAffinity:" in out
     (found,) = findings(*gang)
     assert {pod["placement"] for pod in found["pods"]} == {said}  # type: ignore[attr-defined]
+
+
+def test_it_says_what_autoscalers_are_told(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy_file(autoscaler={"gpu-training": "24h"}))
+    gang = ("-f", str(EXAMPLES / "mpijob-allreduce.yaml"), "--policy", str(policy))
+    said = "24h: karpenter.sh/do-not-disrupt=24h, cluster-autoscaler.kubernetes.io/safe-to-evict=false"
+    _, out, _ = review(*gang)
+    assert f"  autoscaler: {said}\n" in out
+    assert "+    cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'" in out
+    (found,) = findings(*gang)
+    assert {pod["autoscaler"] for pod in found["pods"]} == {said}  # type: ignore[attr-defined]
 
 
 def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:

@@ -38,6 +38,17 @@ def test_what_the_api_server_refuses_is_refused(tmp_path: Path, spec: Tree, sent
     assert errors == f"{file}:1: TenantQuota/alpha: {sentence}\n"
 
 
+@pytest.mark.parametrize("policy", ["", "three-tier"])
+def test_whose_tiers_are_not_those_of_the_preset_reads_by_which_policy_it_was_judged(
+    tmp_path: Path, policy: str
+) -> None:
+    file = written(tmp_path, {"maxTier": "normal", "namespaceSelector": {}})
+    named = ("--policy", policy) if policy else ()
+    _, _, errors = review("-f", POD, "--tenants", str(file), *named)
+    judged_by = "judged by the preset four-tier, because --policy names no file; its tiers: gpu-training, gpu-serving"
+    assert (judged_by in errors) is not bool(policy)
+
+
 def test_every_mistake_of_every_object_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "tenants.yaml"
     file.write_text(
@@ -116,18 +127,56 @@ def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> Non
     file = tmp_path / "tenants.yaml"
     file.write_text(NAMESPACE + tenant("alpha") + tenant("beta") + tenant("gamma", team="c", tier="gold"))
     code, _, errors = review("-f", POD, "--tenants", str(file))
-    assert code == 0
-    tiers = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
-    advice = "too; the older one applies there. Make the selectors exclude each other"
-    assert errors.splitlines()[:4] == [
+    assert code == 1, "gamma would be refused"
+    advice = "too; the one that was created first applies there. Make the selectors exclude each other"
+    assert errors.splitlines()[:3] == [
         f"{file}:6: TenantQuota/alpha: [overlap] TenantQuota beta selects lab {advice}",
         f"{file}:11: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
-        f'{file}:16: TenantQuota/gamma: [unknown-tier] spec.maxTier: unknown tier "gold"; {tiers}',
         (
             f"{file}:16: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector of TenantQuota gamma "
             "selects no namespace that exists now; compare it with kubectl get namespaces --show-labels"
         ),
     ]
+
+
+@pytest.mark.parametrize("option", ["--tenants", "-f"])
+def test_a_quota_that_the_webhook_would_refuse_is_refused_in_every_output(tmp_path: Path, option: str) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(NAMESPACE + tenant("alpha") + tenant("gamma", tier="gold"))
+    asked = ("-f", POD, option, str(file))
+    code, out, errors = review(*asked)
+    assert code == 1
+    assert out.splitlines().count(f"TenantQuota gamma ({file}:11)") == 1
+    assert 'refused: spec.maxTier: unknown tier "gold"; known tiers: ' in out
+    assert f"refused: TenantQuota gamma ({file}:11)" in out
+    assert "gold" not in errors, "it is said once"
+    denied = [each for each in findings(*asked) if each["verdict"] == "Denied"]
+    assert [(each["kind"], each["name"]) for each in denied] == [("TenantQuota", "gamma")]
+    assert str(denied[0]["message"]).endswith("[unknown-tier]")
+    results = json.loads(review(*asked, "-o", "sarif")[1])["runs"][0]["results"]
+    assert [each["ruleId"] for each in results if each["level"] == "error"] == ["refused"]
+    assert '<testcase name="TenantQuota gamma"' in review(*asked, "-o", "junit")[1]
+    assert review(*asked, "-o", "junit")[0] == 1
+
+
+def test_a_quota_among_the_objects_and_the_tenants_is_reported_once(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(tenant("gamma", tier="gold"))
+    (found,) = findings("-f", str(file), "--tenants", str(file))
+    assert (found["name"], found["verdict"]) == ("gamma", "Denied")
+
+
+def test_a_priority_class_that_the_cluster_may_have_is_asked_for(tmp_path: Path) -> None:
+    pod = a_pod().asking(1).of_class("urgent")
+    objects = [a_namespace(), a_tenant(maxTier="gpu-batch"), pod, a_job(pod, name="later")]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([each.json() for each in objects]))
+    found = [str(each["message"]) for each in findings("-f", str(tmp_path / "pods.yaml")) if each["message"]]
+    words = "spec.priorityClassName: no PriorityClass named urgent is among the files; give it by --tenants"
+    assert found == [f"{words} [class-not-given]", f"spec.template.{words} [class-not-given]"]
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}
+    (tmp_path / "class.yaml").write_text(yaml.safe_dump_all([urgent, a_namespace().json()]))
+    given = findings("-f", str(tmp_path / "pods.yaml"), "--tenants", str(tmp_path / "class.yaml"))
+    assert "class-not-given" not in json.dumps(given)
 
 
 def test_a_label_of_a_namespace_that_says_nothing(tmp_path: Path) -> None:

@@ -22,5 +22,5 @@ DEVICES: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("device", "is_gpu"), DEVICES.values(), ids=DEVICES)
 async def test_what_a_slice_tells_of_its_driver(device: dict[str, Any], *, is_gpu: bool) -> None:
     spec = {"driver": "accel.example.com", "devices": [{"name": "other"}, {"name": "it", **device}]}
-    found = await gpu_driver(msgspec.Raw(json.dumps({"spec": spec}).encode()))
+    found = gpu_driver(msgspec.Raw(json.dumps({"spec": spec}).encode()))
     assert found == ("accel.example.com" if is_gpu else None)

@@ -10,6 +10,12 @@ from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, disagreements, obstacles
 
+UPGRADE = "helm upgrade with the values of the release"
+BATCH_REFUSED = (
+    "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401, so pods of tier gpu-batch are refused: "
+    f"run kubectl delete priorityclass gpu-batch, then {UPGRADE}"
+)
+
 
 class Office:
     """A policy file, whoever watches it, and the cluster's classes that it is compared with."""
@@ -110,8 +116,26 @@ def test_a_class_that_is_made_again_with_another_value_is_reported_though_no_fil
     """Nobody is refused a file, but pods of the tier are refused from now on."""
     office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
     office.policy.look()
-    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.policy.problem
+    assert office.policy.problem == BATCH_REFUSED
     assert (office.policy.taken, office.outcomes) == (True, [])
+
+
+def test_a_class_that_nobody_gets_now_has_the_same_remedy_and_refuses_no_pods(office: Office) -> None:
+    calm = PriorityClass("gpu-batch-nonpreempting", 400, "PreemptLowerPriority")
+    office.classes = {**office.classes, calm.name: calm}
+    (problem,) = office.policy.problem.split("; ")
+    assert problem.endswith(": run kubectl delete priorityclass gpu-batch-nonpreempting, then " + UPGRADE)
+    assert "refused" not in problem
+
+
+def test_a_mistake_in_the_file_does_not_hide_a_class_that_refuses_pods(office: Office) -> None:
+    office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
+    office.write(policy_file(colour="red"))
+    mistake, _, amiss = office.policy.problem.partition("; and the active policy is not as it should be: ")
+    assert mistake.startswith("colour: there is no such field")
+    assert amiss == BATCH_REFUSED
+    office.write(policy_file(mode="Warn"))
+    assert (office.policy.taken, office.policy.problem) == (True, BATCH_REFUSED), "the file is as it was"
 
 
 @pytest.mark.parametrize(("adoption", "name"), [(False, "gpu-batch"), (True, "gpu-batch-nonpreempting")])
@@ -157,7 +181,7 @@ def test_a_class_that_changed_before_a_restart_ends_no_replica(office: Office) -
     again.classes = office.classes
     again.policy.start(office.policy.text)
     assert again.mode is Mode.Warn
-    assert "PriorityClass/gpu-batch exists with 401" in again.policy.problem
+    assert (again.policy.taken, again.policy.problem.count("gpu-batch exists with 401")) == (True, 1), "as before it"
 
 
 @pytest.mark.parametrize("text", ["", policy_file(colour="red")])

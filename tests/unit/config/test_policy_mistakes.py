@@ -123,6 +123,53 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"scheduling": {"gpu-batch": {"queue": {"system": "KAI", "name": "Night Shift"}}}},
         'scheduling.gpu-batch.queue.name: "Night Shift" is not a name; write small letters and digits, - . between',
     ),
+    "a protection of no tier": (
+        {"autoscaler": {"gold": "Protect"}},
+        f'autoscaler.gold: unknown tier "gold"; {TIERS}',
+    ),
+    "a protection in days": (
+        {"autoscaler": {"gpu-training": "7d"}},
+        (
+            'autoscaler.gpu-training: "7d": should be Protect, Allow, or for how long to protect, in hours or '
+            "minutes, as in 24h"
+        ),
+    ),
+    "a signal to ignore that there is not": (
+        {"nodeSignals": [{"id": "cordn", "ignore": True}]},
+        (
+            'nodeSignals[0]: "cordn" is not in the table; its ids: aks-gpu-missing, aks-gpu-xid, aks-nvlink, '
+            "aws-maintenance, aws-rebalance, aws-scale-in, aws-spot-interruption, azure-scheduled-event, "
+            "cluster-autoscaler, cluster-autoscaler-candidate, cordon, drain, eks-gpu-repair, gcp-termination, "
+            "karpenter, maintenance, maintenance-now, nvsentinel-drain, nvsentinel-quarantine, shutdown"
+        ),
+    ),
+    "a signal that stands nowhere": (
+        {"nodeSignals": [{"id": "house"}]},
+        "nodeSignals[0]: a signal of your own needs where: Taint, Condition, Label or Unschedulable",
+    ),
+    "a signal without its key": (
+        {"nodeSignals": [{"id": "house", "where": "Label"}]},
+        "nodeSignals[0]: Taint, Condition and Label need a key, and Unschedulable takes none",
+    ),
+    "a key of a cordon": (
+        {"nodeSignals": [{"id": "cordon", "key": "example.com/cordoned"}]},
+        "nodeSignals[0]: Taint, Condition and Label need a key, and Unschedulable takes none",
+    ),
+    "a signal twice": (
+        {"nodeSignals": [{"id": "cordon", "ignore": True}] * 2},
+        "nodeSignals[1].id: cordon: listed twice",
+    ),
+    "a signal on what nodes don't have": (
+        {"nodeSignals": [{"id": "house", "where": "Annotation", "key": "a"}]},
+        "nodeSignals[0].where: \"Annotation\": should be 'Taint', 'Condition', 'Label' or 'Unschedulable'",
+    ),
+    "a signal's key that none could have": (
+        {"nodeSignals": [{"id": "house", "where": "Label", "key": "ends soon"}]},
+        (
+            'nodeSignals[0].key: "ends soon": should be the key of a taint or label, or a type of condition, as in '
+            "example.com/ends-soon"
+        ),
+    ),
     "a default that is no tier": ({"defaultTier": "gold"}, f'defaultTier: unknown tier "gold"; {TIERS}'),
     "a type's tier that is none": (
         {"workloadTypes": {"training": "gold"}},

@@ -33,9 +33,9 @@ class Leader:
         self.waited: list[tuple[float, str]] = []
         self.freed: list[tuple[float, str, str]] = []
         placements = Placements(lambda *change: self.waited.append(change), lambda *change: self.freed.append(change))
-        self.evicted = placements.evicted
+        self.evicted = placements.note_eviction
         ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
-        self.pods = PodsOnNodes(ledger, lambda _: None, placements.bound)
+        self.pods = PodsOnNodes(ledger, lambda _: None, placements.note_bound)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import CountedLedger
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, ObservedPod, PodsOnNodes
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, ObservedPod, PodsOnNodes, PodWork, WorkingPod
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.work_lost import LastSave
@@ -92,9 +92,9 @@ def test_a_pod_that_may_run_on_each_flavor_counts_on_all_until_its_node_is_known
 
 def test_pods_with_work_to_lose_are_known_while_they_are_on_a_node(cluster: Cluster) -> None:
     def working() -> dict[str, float]:
-        return {uid: since for uid, _, since in cluster.pods.working()}
+        return {each.uid: each.work.since for each in cluster.pods.working()}
 
-    trains = replace(placed("node-1"), work_since=1_000.0)
+    trains = replace(placed("node-1"), work=PodWork(1_000.0))
     cluster.pods.pods_listed({"serves": placed("node-1"), "trains": trains})
     assert working() == {"trains": 1_000.0}
     cluster.pods.pod_changed("more", trains)
@@ -108,8 +108,9 @@ def test_work_at_risk_adds_up_by_tenant_and_tier_and_keeps_apart_what_is_exact()
     now = [10_000.0]
     used = Holding("team-alpha", Charge(Decimal(8), "gpu-training"))
     claim = Charge(Decimal(2), "gpu-batch", shared={"training-gpus": Decimal(2)})
-    pods = [("reports", used, 1_000.0), ("silent", used, 1_000.0)]
-    pods += [(uid, Holding("research", claim), 9_000.0) for uid in ("shares", "shares too")]
+    pods = [WorkingPod(uid, used, "node-1", PodWork(1_000.0)) for uid in ("reports", "silent")]
+    shares = Holding("research", claim)
+    pods += [WorkingPod(uid, shares, "node-1", PodWork(9_000.0)) for uid in ("shares", "shares too")]
     saves = {"reports": LastSave(1240, 9_990.0)}
     tenants = {"team-alpha": "alpha"}
     risk = WorkAtRisk(lambda: pods, tenants.get, saves.get, lambda: now[0])

@@ -156,5 +156,5 @@ async def test_what_was_known_of_a_victim_is_reported_by_who_leads_again_and_has
 async def test_a_victim_without_a_hook_had_its_whole_grace_period_after_sigterm() -> None:
     pod = a_pod("batch", "research").asking(8).having("spec.terminationGracePeriodSeconds", 90)
     outcome = await evicted_pods.victim_outcome(None, pod.view(), ended(), a_policy())  # type: ignore[arg-type]
-    said = "it had no preStop hook but 90 s after SIGTERM to save, and nothing tells whether it did"
+    said = "it had no preStop hook but 90 s after SIGTERM to save; whether it saved is unknown"
     assert str(outcome) == said

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Entry
-from webhook.ledger.books import usage_of
 from webhook.ledger.draft import MOST_OF_ONE_NAME, Draft, NotNow
 from webhook.ledger.protocol import Booked, GangBooking
+from webhook.ledger.slot_sums import usage_of
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 

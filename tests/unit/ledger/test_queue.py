@@ -8,13 +8,12 @@ from msgspec.structs import replace
 from tests.unit.clock import Clock
 from webhook.ledger import draft
 from webhook.ledger.account import Account, Entry
-from webhook.ledger.books import SlotSums, usage_of
 from webhook.ledger.leader import pod_view
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.leader.queue import admitted_pods
-from webhook.ledger.leader.queue_booking import book_queue
+from webhook.ledger.leader.queue import admitted_pods, book_queue
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
+from webhook.ledger.slot_sums import SlotSums, usage_of
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.clock import Clock
 from webhook.ledger.account import Account
-from webhook.ledger.books import usage_of
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Holding
+from webhook.ledger.slot_sums import usage_of
 from webhook.policy.quota.charges import Charge
 
 from .accounts import TEAM, a_holding, a_sum, an_account, an_entry, reserved, seen_alone, tenant

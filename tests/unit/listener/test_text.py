@@ -10,7 +10,7 @@ import listener
 from webhook.policy.checkpoint.listen import HEAD, LISTENER, MODULES, START, joined, listener_texts
 
 FOLDER = Path(listener.__file__).parent
-ROOM = 52 * 1024
+ROOM = 67 * 1024
 """Bytes of all annotations together that this may take; an object has 256 KiB for all of its annotations."""
 
 

@@ -24,6 +24,11 @@ def line(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+def test_a_term_without_lines_matches_no_node() -> None:
+    assert obstacle(with_affinity([]), "gpu-0", LABELS, ()) == "ruled out by its node affinity"
+    assert obstacle(with_affinity([], [line("gpu", "Exists")]), "gpu-0", LABELS, ()) == ""
+
+
 def test_each_label_of_a_node_selector_must_be_there() -> None:
     assert obstacle(spec(nodeSelector={"gpu": "h100"}), "gpu-0", LABELS, ()) == ""
     lacks = obstacle(spec(nodeSelector={"gpu": "a100"}), "gpu-0", LABELS, ())

@@ -63,7 +63,7 @@ def some_gpus(workload: str = "PyTorchJob/llm-finetune", why: str = "0/3 nodes h
 
 
 def a_content(**parts: object) -> PageContent:
-    refusal = "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free."
+    refusal = "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training left."
     given: dict[str, object] = {
         "replica": "gpu-tiers-7d9c5b-x2x8k",
         "leads": True,

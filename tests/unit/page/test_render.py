@@ -53,7 +53,7 @@ def test_it_says_which_tiers_evict_which_what_is_used_and_what_happened() -> Non
         "gpu-serving evicts gpu-batch, gpu-interactive; gpu-batch evicts gpu-interactive; gpu-interactive evicts",
         "system-node-critical (2000001000)",
         "OverQuota: the total is at 18 of 16",
-        "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free.",
+        "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training left.",
         "it saved in 12 s 24 GPU-seconds 14 s",
         "which leads.",
         "14.5 of 24 in use, 5.5 free, 4 on nodes that take no pods, 16 waited for",
@@ -116,6 +116,18 @@ def test_what_preemptions_have_cost_and_would_cost_now() -> None:
     assert "Of those below 1 of 1 saved (100%)." in nothing_known
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "share"),
+    [
+        (("no-hook", "unknown"), "0 saved, 2 unknown"),
+        (("saved", "not-saved", "hook-ended"), "1 of 2 saved (50%), 1 unknown"),
+    ],
+)
+def test_the_share_of_saves_is_of_the_known_ones(outcomes: tuple[str, ...], share: str) -> None:
+    preemptions = tuple(a_preemption(each, lost=None) for each in outcomes)
+    assert f"Of those below {share}." in text_of(rendered(a_content(preemptions=preemptions)))
+
+
 FORWARD = "kubectl -n gpu-tiers port-forward pod/gpu-tiers-7d9c5b-lead1 8090"
 LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
 
@@ -149,6 +161,12 @@ def test_the_first_line_says_that_all_is_well_or_each_thing_that_is_not() -> Non
     assert "✓ All is well: policy, ledger, certificate, webhook configurations Mode Enforce" in well
     page_text = text_of(rendered(a_content(health={"policy": "not taken: tier x is unknown", "ledger": ""})))
     assert "✗ Not well: policy: not taken: tier x is unknown tenants: see beta below" in page_text
+
+
+def test_a_lost_node_with_gpu_pods_is_not_well() -> None:
+    gpus = structs.replace(some_gpus(), lost=("gpu-0",))
+    page_text = text_of(rendered(a_content(gpus=gpus, tenants=(a_tenant("alpha"),))))
+    assert "✗ Not well: nodes with GPU pods that are not Ready: gpu-0" in page_text
 
 
 class Cells(HTMLParser):

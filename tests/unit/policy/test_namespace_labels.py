@@ -62,7 +62,7 @@ def test_a_choice_that_is_none(value: str, likely: str) -> None:
     ],
 )
 def test_a_key_that_means_nothing_on_a_namespace(key: str, likely: str) -> None:
-    assert said({key: "x"}) == [f"[unknown-key] gpu-tiers knows no label {key}; did you mean {likely}?"]
+    assert said({key: "x"}) == [f"[unknown-key] label {key} is unknown and ignored; did you mean {likely}?"]
 
 
 @pytest.mark.parametrize(

@@ -31,21 +31,22 @@ _NO_KEYS_OF_USERS |= {"gpu-tiers.dev/reserved", "gpu-tiers.dev/reservation", "gp
 def test_what_was_meant_is_reported(key: str, likely: str) -> None:
     key = f"gpu-tiers.dev/{key}"
     said = [*words(unknown_keys([Metadata(labels={key: "x"}), Metadata(annotations={key: "y"})]))]
-    assert said == [f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"]
+    assert said == [f"[unknown-key] {key} is unknown and ignored; did you mean {likely}?"]
 
 
 @pytest.mark.parametrize("key", ["gpu-tier.dev/tier", "gputiers.dev/tier", "gpu-tiers.io/teir"])
 def test_a_domain_that_is_nearly_ours(key: str) -> None:
     assert [*words(unknown_keys([Metadata(labels={key: "x"})]))] == [
-        f"[unknown-key] gpu-tiers knows no {key}; did you mean gpu-tiers.dev/tier?"
+        f"[unknown-key] {key} is unknown and ignored; did you mean gpu-tiers.dev/tier?"
     ]
 
 
 def test_a_label_among_the_annotations_and_the_other_way_round() -> None:
     swapped = Metadata(labels={CHECKPOINT: "file"}, annotations={TIER_LABEL: "gpu-batch"})
+    ignored = "is unknown and ignored; did you mean"
     assert [*words(unknown_keys([swapped]))] == [
-        "[unknown-key] gpu-tiers knows no label gpu-tiers.dev/checkpoint; did you mean the annotation of that name?",
-        "[unknown-key] gpu-tiers knows no annotation gpu-tiers.dev/tier; did you mean the label of that name?",
+        f"[unknown-key] label gpu-tiers.dev/checkpoint {ignored} the annotation of that name?",
+        f"[unknown-key] annotation gpu-tiers.dev/tier {ignored} the label of that name?",
     ]
 
 

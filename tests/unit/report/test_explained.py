@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import a_policy
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
 from webhook.report.explained import ClassShown, HookShown, changes, why_it_differs
@@ -35,7 +36,7 @@ def test_a_label_is_changed_where_it_stands() -> None:
 
 
 def test_a_workload_whose_pods_exist_is_created_again_because_a_label_reaches_none_of_them() -> None:
-    again = "Its pods keep gpu-training. Delete job/train and apply it again with"
+    again = "Existing pods keep gpu-training. Delete job/train and apply it again with"
     batch = {"others": ("gpu-batch",), "keeps": "gpu-training"}
     assert said("workload-type", **batch) == [f"{again} the label gpu-tiers.dev/tier=gpu-batch."]
     assert said("label", f"Job/train.{LABEL}", bearer="job/train", **batch) == [
@@ -44,12 +45,38 @@ def test_a_workload_whose_pods_exist_is_created_again_because_a_label_reaches_no
     assert said("label", LABEL, **batch) == [f"{again} another tier at {LABEL}: gpu-batch."]
 
 
+@pytest.mark.parametrize("owner", ["job/train", "deployment/web"])
+def test_a_person_who_wrote_another_tier_reads_how_to_have_it_now(owner: str) -> None:
+    """The label was changed while pods exist; they keep the tier that they were created with."""
+    batch = next(each for each in a_policy().tiers if each.name == "gpu-batch")
+    given = Assignment(batch, "label", Phrase("x"), f"{owner}.{LABEL}")
+    lines = [
+        *changes(
+            given,
+            bearer=owner,
+            owner=owner,
+            namespace="alpha",
+            others=("gpu-serving", "gpu-training"),
+            default_of="",
+            keeps="gpu-training",
+        )
+    ]
+    now = {
+        "job/train": "delete and apply job/train again with the label gpu-tiers.dev/tier=gpu-batch.",
+        "deployment/web": "kubectl rollout restart deployment/web -n alpha",
+    }
+    assert lines[0] == "Existing pods keep gpu-training; pods made later get gpu-batch."
+    assert lines[1].startswith("To have it now")
+    assert lines[1].endswith(now[owner])
+    assert len(lines) == 2, "gpu-training, which it left, is not offered"
+
+
 def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
     batch = {"others": ("gpu-batch",), "keeps": "gpu-serving"}
     first, second = said("workload-type", owner="deployment/web", **batch)
     assert first == "kubectl label deployment/web -n alpha --overwrite gpu-tiers.dev/tier=gpu-batch"
     restart = "kubectl rollout restart deployment/web -n alpha"
-    assert second == f"Its pods keep gpu-serving until they are replaced: {restart}"
+    assert second == f"Existing pods keep gpu-serving until they are replaced: {restart}"
     (_, later) = said("workload-type", owner="cronjob/nightly", **batch)
     assert later.startswith("It counts for pods that are created after it")
 
@@ -57,12 +84,6 @@ def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
 def test_a_pod_without_an_owner_is_created_again() -> None:
     (first,) = said("policy-default", owner="", others=("gpu-batch",))
     assert first.startswith("Create the pod again with the label gpu-tiers.dev/tier=gpu-batch.")
-
-
-def test_where_no_other_tier_is_open_that_is_said() -> None:
-    assert said("policy-default", others=()) == [
-        "No other tier is open to it: its tenant's ceiling, its quota or the policy leaves none."
-    ]
 
 
 BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from webhook.cluster.listed import GpuNode
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
@@ -30,6 +32,12 @@ def test_a_cluster_is_reported_by_tier_with_what_is_free_and_what_is_closed() ->
     now = gpus_now(TIERS, [used("one", 6), used("two", 8, "gpu-training"), used("cordoned", 3)], [], nodes, str)
     assert now.tiers == (TierGpus("gpu-training", 8, 0), TierGpus("gpu-batch", 9, 0))
     assert (now.used, now.free, now.closed, now.total) == (17, 2, 5, 24)
+
+
+def test_a_node_that_is_not_ready_is_lost_if_pods_with_gpus_are_on_it() -> None:
+    lost = [replace(node(each, open_=False), lost=True) for each in ("idle", "two", "one")]
+    now = gpus_now(TIERS, [used("one", 6), used("two", 1), used("ready", 1)], [], [*lost, node("ready")], str)
+    assert now.lost == ("one", "two")
 
 
 def test_what_a_node_holds_beyond_its_device_plugin_makes_no_other_node_fuller() -> None:

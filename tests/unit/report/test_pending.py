@@ -37,81 +37,79 @@ def whys(room: Room) -> dict[str, str]:
 def test_equal_and_higher_tiers_keep_their_gpus() -> None:
     room = room_for(waiting(4), [node("a")], [a_holder("train", "a", 4, 1000), a_holder("batch", "a", 4)])
     assert text(room) == (
-        "It needs 4 nvidia.com/gpu on one node, and the only node that takes it has 0 free. "
-        "It can evict nobody there: all that hold GPUs are of gpu-batch's priority or higher."
+        "It waits for 4 free nvidia.com/gpu on one node: only a accepts it, and has 0 free. "
+        "No pod there has a lower priority than gpu-batch's: it starts when pods there end."
     )
     assert whys(room) == {
-        "train": "higher priority",
-        "batch": "the same priority: nobody is evicted for an equal",
+        "train": "no: higher priority",
+        "batch": "no: the same priority",
     }
 
 
 def test_a_pod_without_a_tier_reads_its_priority() -> None:
     alone = Waiting(gpus(4), 0)
     assert text(room_for(alone, [node("a")], [a_holder("train", "a", 8, 1000)])).endswith(
-        "It can evict nobody there: all that hold GPUs are of its priority, 0, or higher."
+        "No pod there has a lower priority than its own, 0: it starts when pods there end."
     )
 
 
 def test_a_tier_that_evicts_nobody_waits_and_so_does_any_during_adoption() -> None:
     below = [a_holder("notebook", "a", 8, 200)]
-    assert "It evicts nobody: gpu-batch has the preemptionPolicy Never." in text(
+    assert "Its tier gpu-batch evicts nobody (preemptionPolicy Never): wait until" in text(
         room_for(waiting(4, evicts="never"), [node("a")], below)
     )
     room = room_for(waiting(4, evicts="adoption"), [node("a")], below)
-    assert "adoption is on, and until it ends no tier does" in text(room)
-    assert whys(room) == {"notebook": "lower, but it evicts nobody"}
+    assert "No tier evicts anybody while adoption is on" in text(room)
+    assert whys(room) == {"notebook": "no: lower priority, but the waiting pod evicts nobody"}
 
 
 def test_free_gpus_that_lie_apart_are_named() -> None:
     pods = [a_holder("one", "a", 5), a_holder("two", "b", 5)]
     room = room_for(waiting(4), [node("a"), node("b")], pods)
-    assert room.sentences[0] == "6 nvidia.com/gpu are free, but it needs 4 on one node: a has 3, b has 3."
+    assert room.sentences[0] == "It waits for 4 free nvidia.com/gpu on one node. 6 are free, apart: a has 3, b has 3."
     assert room.free == {"a": 3, "b": 3}
 
 
 def test_lower_pods_that_hold_too_little_on_each_node_are_no_way_out() -> None:
     pods = [a_holder("train", "a", 6, 1000), a_holder("notebook", "a", 2, 200)]
     room = room_for(waiting(4), [node("a")], pods)
-    assert "Pods of lower tiers hold too few GPUs on each node" in text(room)
-    assert whys(room)["notebook"] == "lower, but too few GPUs on its node"
+    assert "Evicting the pods of lower tiers would free too few GPUs on each node" in text(room)
+    assert whys(room)["notebook"] == "no: lower priority, but too few GPUs on its node"
 
 
 def test_an_eviction_under_way_says_how_long_it_may_take() -> None:
     pods = [a_holder("notebook", "a", 8, 200, ends_in=93.2)]
     room = room_for(waiting(4, nominated="a"), [node("a")], pods)
-    assert text(room) == ("The scheduler is evicting 1 pod on a for it, which may save first: it starts within 93 s.")
-    assert whys(room) == {"notebook": "is ending: its GPUs come free when it has saved"}
+    assert text(room) == (
+        "The scheduler is evicting 1 pod on a for it, which may save first: it should start within 93 s."
+    )
+    assert whys(room) == {"notebook": "ending: its GPUs become free when it has saved"}
 
 
 def test_an_eviction_that_has_not_begun_is_the_schedulers_to_tell() -> None:
     room = room_for(waiting(4), [node("a")], [a_holder("notebook", "a", 8, 200)])
-    assert "It may evict pods of lower tiers there." in text(room)
-    assert whys(room) == {"notebook": "lower: it may be evicted"}
+    assert "The scheduler may evict pods of lower tiers for it." in text(room)
+    assert whys(room) == {"notebook": "yes: lower priority"}
 
 
 def test_gpus_that_are_free_are_not_what_it_waits_for() -> None:
     room = room_for(waiting(4), [node("a"), node("b")], [a_holder("batch", "a", 8)])
-    assert room.sentences == ("b has 8 nvidia.com/gpu free, so it waits for something else.",)
+    assert room.sentences == ("It does not wait for GPUs: b has 8 nvidia.com/gpu free.",)
 
 
 def test_a_pod_that_no_node_takes_reads_which_obstacle_stands_where() -> None:
     tainted = "tainted with team=beta:NoSchedule, which it does not tolerate"
     room = room_for(waiting(4), [node("a", obstacle=tainted), node("b", obstacle=tainted)], [])
-    assert text(room) == (
-        f"No node with GPUs takes it, however free: 2 of 2 are {tainted}. It asks for 4 nvidia.com/gpu."
-    )
+    assert text(room) == f"No node with nvidia.com/gpu accepts it, whatever is free: 2 of 2 are {tainted}."
     mars = "without the label zone=mars of its nodeSelector"
     each = text(room_for(waiting(4), [node("a", obstacle=mars), node("b", obstacle=tainted)], []))
-    assert f": 1 of 2 is {mars}; 1 of 2 is {tainted}. " in each
+    assert f": 1 of 2 is {mars}; 1 of 2 is {tainted}." in each
     assert text(room_for(waiting(4), [], [])) == "No node has nvidia.com/gpu."
 
 
 def test_a_pod_larger_than_any_node_never_runs() -> None:
     room = room_for(waiting(16), [node("a"), node("b", 4)], [])
-    assert "asks for 16 nvidia.com/gpu on one node, and the largest node that takes it has 8: it can never run" in text(
-        room
-    )
+    assert "It can never run: it asks for 16 nvidia.com/gpu, and the largest node that accepts it has 8." in text(room)
 
 
 def test_many_pods_of_a_tenant_are_one_line() -> None:
@@ -131,7 +129,7 @@ def test_what_evicting_them_now_loses_is_said_of_those_that_the_scheduler_would_
         for name, hours, hour in (("younger", 3.2, "09"), ("older", 40, "01"))
     )
     room = room_for(waiting(4), [node("a")], [younger, older])
-    assert "It may evict pods of lower tiers there; evicting them now loses at most 3.2 GPU-hours. If" in text(room)
+    assert "may evict pods of lower tiers for it; evicting them now loses at most 3.2 GPU-hours. If" in text(room)
     both = room_for(waiting(8), [node("a")], [younger, older])
     assert "evicting them now loses at most 43.2 GPU-hours." in text(both)
 

@@ -38,7 +38,7 @@ def test_training_saves_in_whatever_tier_it_runs_and_a_sleep_saves_nothing() -> 
     assert {each.hooks for each in tiers_of(policy(checkpoint=checkpoint)).values()} == {("training: file, 180 s",)}
     by_tier = "{training: {kind: file}, tiers: {gpu-batch: {kind: sleep}, gpu-serving: {kind: http, port: 80}}}"
     tiers = tiers_of(policy(checkpoint=by_tier))
-    assert (tiers["gpu-batch"].hooks, tiers["gpu-serving"].hooks) == ((), ("http, 120 s",)), (
+    assert (tiers["gpu-batch"].hooks, tiers["gpu-serving"].hooks) == ((), ("every type: http, 120 s",)), (
         "by tier goes before by type"
     )
 
@@ -112,7 +112,7 @@ def test_a_tenant_reads_what_it_may_use_and_what_comes_beyond() -> None:
 def test_a_row_that_holds_alone_says_so() -> None:
     holds = a_tenant(quotas=[{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]).allowing("6").view()
     (shown,) = posture_of(policy(), [holds]).tenants
-    assert (shown.quotas, shown.on_exceed) == (("gpu-batch: 2 (Hold)", "the total: 6"), "Deny")
+    assert (shown.quotas, shown.on_exceed) == (("gpu-batch: 2", "the total: 6"), "Deny, on gpu-batch Hold")
 
 
 def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
@@ -123,8 +123,8 @@ def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
     assert rows == {"vision": ("no tier", "gpu-gold (no tier)"), "search": ("any tier", "gpu-batch")}
     tiers = "known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     assert [note for note in answer.notes if note.startswith("Tenant ")] == [
-        f'Tenant vision: spec.allowedTiers[0]: unknown tier "gpu-gold"; {tiers}',
-        f'Tenant vision: spec.defaultTier: unknown tier "gpu-gold"; {tiers}',
+        f'Tenant vision: spec.allowedTiers[0]: unknown tier "gpu-gold"; {tiers}; this name allows nothing',
+        f'Tenant vision: spec.defaultTier: unknown tier "gpu-gold"; {tiers}; pods that would get it are refused',
     ]
 
 

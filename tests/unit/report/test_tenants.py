@@ -20,13 +20,13 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
 def test_each_row_says_what_is_free() -> None:
     row = {"tier": "gpu-training", "resourceFlavor": "h100", "hard": "6", "used": "4.5", "reserved": "1"}
     (found,) = shown({"usage": [row]}).rows
-    assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", 4.5, 1, 0.5)
+    assert (found.subject, found.used, found.reserved, found.left) == ("gpu-training on h100", 4.5, 1, 0.5)
     assert found.shares == (0.75, 0.0, 1 / 6, 0.0)
 
 
 def test_what_is_reserved_for_the_queue_is_not_free() -> None:
     (found,) = shown({"usage": [{"hard": "8", "used": "4", "reserved": "1", "reservedForQueue": "2"}]}).rows
-    assert (found.reserved, found.reserved_for_queue, found.free) == (1, 2, 1)
+    assert (found.reserved, found.reserved_for_queue, found.left) == (1, 2, 1)
     assert found.shares == (0.5, 0.0, 1 / 8, 1 / 4)
     assert found.numbers == ("4", "1", "2", "8", "1")
 
@@ -48,9 +48,15 @@ def test_a_row_that_holds_says_so_where_its_tenant_refuses() -> None:
     assert above_quota(found.on_exceed, found.rows) == "Deny, on gpu-batch Hold"
 
 
+def test_a_row_that_limits_nothing_has_no_limit_and_nothing_left() -> None:
+    (found,) = shown({"usage": [{"tier": "gone", "hard": "2", "used": "0", "reserved": "0", "active": False}]}).rows
+    assert found.numbers == ("0", "0", "0", "-", "-")
+    assert (found.is_full, sum(found.shares)) == (False, 0)
+
+
 def test_a_row_above_its_quota_has_nothing_free() -> None:
     (found,) = shown({"usage": [{"hard": "6", "used": "10"}]}).rows
-    assert (found.subject, found.free) == ("total", 0)
+    assert (found.subject, found.left) == ("total", 0)
 
 
 def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:

@@ -24,10 +24,13 @@ def a_line(*places: QueuedShown, workloads: int = 0) -> TenantShown:
 def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2), a_place(3, namespace="other"), workloads=7)
     assert [*in_queue(line, position_of(line, "lab", frozenset({"uid-1"})))] == [
-        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 1 of 7."
+        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 1 of 7. It starts by itself."
     ]
     assert [*in_queue(line, position_of(line, "other", frozenset({"uid-of-pod", "uid-3"})))] == [
-        "It waits for 2 GPUs behind Job/j2, which comes before it in the queue of tenant alpha; position 3 of 7.",
+        (
+            "It waits for 2 GPUs behind Job/j1 in lab (needs 2 GPUs), which comes before it in the queue of tenant "
+            "alpha; position 3 of 7. It starts by itself."
+        ),
         "Before it: Job/j1 in lab (2 GPUs, gpu-training), Job/j2 in lab (2 GPUs, gpu-training); 4 GPUs in all.",
     ]
 
@@ -36,10 +39,12 @@ def test_what_is_reserved_for_the_first_is_shown_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
     head, behind = (next(in_queue(line, each)) for each in line.queue.entries)
-    assert head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; position 1 of 2."
+    assert (
+        head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; position 1 of 2. It starts by itself."
+    )
     assert behind == (
-        "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training, 2 reserved for pods queued earlier; "
-        "position 2 of 2."
+        "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training, plus 2 reserved for pods queued earlier; "
+        "position 2 of 2. It starts by itself."
     )
 
 
@@ -93,7 +98,7 @@ def hours_until_room(
 def test_declared_run_times_tell_when_there_is_room_at_the_latest() -> None:
     assert hours_until_room(1, use(4, 2), use(2, 3)) == 2
     assert hours_until_room(3, use(4, 2), use(2, 3)) == 3, "those before it need four of them"
-    assert said_at_latest(NOON).startswith("It has room at 2026-05-04T12:00:00Z at the latest")
+    assert said_at_latest(NOON).startswith("It has room by 2026-05-04T12:00:00Z")
 
 
 def test_without_enough_of_them_nothing_is_reported() -> None:

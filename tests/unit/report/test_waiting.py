@@ -1,5 +1,6 @@
 """The state of a waiting pod, by its own fields, the scheduler and Kueue."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def test_gates_are_named_with_who_lifts_them() -> None:
     gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "example.com/data"}]
     found = standing(pod({"schedulingGates": gates}))
     assert found.state == "gated"
-    assert "kueue.x-k8s.io/admission: Kueue has not admitted it; example.com/data: whoever" in found.sentence
+    assert "kueue.x-k8s.io/admission: Kueue has not admitted it; example.com/data: the system" in found.sentence
 
 
 def test_a_pod_with_a_node_waits_for_its_containers() -> None:
@@ -32,7 +33,9 @@ def test_a_pod_with_a_node_waits_for_its_containers() -> None:
 
 def test_a_pod_that_is_deleted_says_until_when() -> None:
     found = standing({**pod(), "metadata": {"deletionTimestamp": "2026-05-04T12:00:00Z"}})
-    assert (found.state, "at 2026-05-04T12:00:00Z at the latest" in found.sentence) == ("ending", True)
+    assert (found.state, "ends by 2026-05-04T12:00:00Z" in found.sentence) == ("ending", True)
+    late = standing({**pod(), "metadata": {"deletionTimestamp": "2026-05-04T12:00:00Z"}}, datetime.now(UTC))
+    assert late.sentence == "It is being deleted, and should have ended by 2026-05-04T12:00:00Z."
 
 
 def test_the_scheduler_is_quoted_from_the_condition_else_from_its_newest_event() -> None:
@@ -42,7 +45,7 @@ def test_the_scheduler_is_quoted_from_the_condition_else_from_its_newest_event()
     ]
     condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
     assert scheduler_says(pod(conditions=[condition]), events) == "0/2 nodes are available"
-    assert scheduler_says(pod(), events) == "newer"
+    assert scheduler_says(pod(), events) == "newer (reported at 2026-05-04T12:01:00Z)"
     assert scheduler_says(pod(), []) == ""
 
 

@@ -22,7 +22,7 @@ from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
 from webhook.server.endpoint import Callers, Handler, Limits
 from webhook.server.listener import Drain, listen, port_of
-from webhook.server.metric_table import Metric
+from webhook.server.metric_table import TABLE
 from webhook.server.metrics import Metrics
 from webhook.server.run import AdmissionPort, ObservabilityPort, serve
 from webhook.server.tls import LiveCertificate
@@ -160,9 +160,9 @@ class Serving:
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
 
-    def counted(self, metric: Metric, *values: str) -> float:
-        labels = dict(zip(metric.labels, values, strict=True))
-        return self.metrics.registry.get_sample_value(metric.name, labels) or 0.0
+    def counted(self, metric: str, *values: str) -> float:
+        labels = dict(zip(TABLE[metric].labels, values, strict=True))
+        return self.metrics.registry.get_sample_value(metric, labels) or 0.0
 
     async def stop(self) -> None:
         """End at once, without the last stretch."""

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import a_pod
 from tests.builders.world import FakeApi
 from tests.unit.server.serving import JSON, a_post, a_review, a_server
-from webhook.server.metric_table import ANSWERS, REVIEWS
 
 LISTS = 300_000
 
@@ -45,8 +44,8 @@ async def test_a_body_that_is_no_review_is_a_400_that_says_what_is_wrong(path: s
     assert answer.status_code == 400
     assert text in answer.text
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert server.counted(REVIEWS, path, "", "bad") == 1
-    assert server.counted(ANSWERS, path, "400") == 1
+    assert server.counted("gpu_tiers_reviews_total", path, "", "bad") == 1
+    assert server.counted("gpu_tiers_http_answers_total", path, "400") == 1
 
 
 DEEP = b'{"a":' * LISTS + b"1" + b"}" * LISTS

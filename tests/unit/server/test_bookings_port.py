@@ -23,7 +23,6 @@ from webhook.server import bookings_port
 from webhook.server.bookings_port import PATH, SEAL, BookingsPort, encoded, seal
 from webhook.server.endpoint import Limits
 from webhook.server.listener import Drain, Listener
-from webhook.server.metric_table import BOOKINGS_HANDED_OVER, BOOKINGS_TAKEN, Metric
 from webhook.server.metrics import Metrics
 from webhook.server.tls import LiveCertificate
 
@@ -71,8 +70,8 @@ class Replica:
     def to(self, leader: "Replica") -> HandOver:
         return self.port.to(Leads(leading=False, holder=leader.name, holder_address=leader.port.address))
 
-    def counted(self, metric: Metric, outcome: str) -> float:
-        return self.metrics.registry.get_sample_value(metric.name, {"outcome": outcome}) or 0.0
+    def counted(self, metric: str, outcome: str) -> float:
+        return self.metrics.registry.get_sample_value(metric, {"outcome": outcome}) or 0.0
 
     def used(self) -> Decimal:
         return self.ledger.usage(ALPHA)[ALPHA.rows[0]]
@@ -122,12 +121,18 @@ def now() -> str:
 
 async def test_the_leader_books_what_a_replica_hands_over(leader: Replica, replica: Replica) -> None:
     handing = replica.to(leader)
-    assert await handing.booked(a_booking("bert-0"))
-    assert await handing.booked(a_booking("bert-1"))
-    assert not await handing.booked(a_booking("bert-2")), "there is no room"
+    assert await handing.book(a_booking("bert-0"))
+    assert await handing.book(a_booking("bert-1"))
+    assert not await handing.book(a_booking("bert-2")), "there is no room"
     assert leader.used() == 2
-    assert (replica.counted(BOOKINGS_HANDED_OVER, "booked"), leader.counted(BOOKINGS_TAKEN, "booked")) == (2, 2)
-    assert (replica.counted(BOOKINGS_HANDED_OVER, "declined"), leader.counted(BOOKINGS_TAKEN, "declined")) == (1, 1)
+    assert (
+        replica.counted("gpu_tiers_bookings_handed_over_total", "booked"),
+        leader.counted("gpu_tiers_bookings_taken_total", "booked"),
+    ) == (2, 2)
+    assert (
+        replica.counted("gpu_tiers_bookings_handed_over_total", "declined"),
+        leader.counted("gpu_tiers_bookings_taken_total", "declined"),
+    ) == (1, 1)
 
 
 async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) -> None:
@@ -138,7 +143,7 @@ async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) ->
     )
     pod = Booking("u1", "n", ALPHA, (charge,), "c1", "ring-0", Charge(Decimal(1), None), "g1", group)
     for booking in (pod, group):
-        await replica.to(leader).booked(booking)
+        await replica.to(leader).book(booking)
     bare = structs.replace(ALPHA, rows=())
     assert encoded(leader.taken[0]) == encoded(pod)
     assert leader.taken[0].group.tenant == leader.taken[1].tenant == bare
@@ -166,7 +171,7 @@ async def test_what_another_key_has_sealed_is_refused(leader: Replica) -> None:
     assert await status(leader, "", body) == 401
     assert await status(leader, f"{at}.", body) == 401
     assert leader.taken == []
-    assert leader.counted(BOOKINGS_TAKEN, "refused") == 3
+    assert leader.counted("gpu_tiers_bookings_taken_total", "refused") == 3
 
 
 async def test_another_body_under_a_seal_is_refused(leader: Replica) -> None:
@@ -201,9 +206,9 @@ async def test_what_is_sent_twice_is_charged_once(leader: Replica) -> None:
 async def test_a_replica_of_another_cluster_tells_nothing_to_a_leader_of_ours(leader: Replica) -> None:
     """Nor the other way round: whoever got the leader's address sees no booking."""
     async with a_replica("stranger", ANOTHERS) as stranger:
-        assert not await stranger.to(leader).booked(a_booking())
-        assert stranger.counted(BOOKINGS_HANDED_OVER, "failed") == 1
-        assert leader.counted(BOOKINGS_TAKEN, "refused") == 0, "the connection was not made"
+        assert not await stranger.to(leader).book(a_booking())
+        assert stranger.counted("gpu_tiers_bookings_handed_over_total", "failed") == 1
+        assert leader.counted("gpu_tiers_bookings_taken_total", "refused") == 0, "the connection was not made"
 
 
 async def test_what_is_no_booking_of_ours_is_refused(leader: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,32 +225,32 @@ async def test_what_is_no_booking_of_ours_is_refused(leader: Replica, monkeypatc
 async def test_a_booking_that_is_too_long_for_it_is_not_handed_over(leader: Replica, replica: Replica) -> None:
     claims = {f"n/claim-{number}": Decimal(1) for number in range(5000)}
     long = Booking("u1", "n", ALPHA, (Charge(Decimal(5000), None, None, claims),))
-    assert not await replica.to(leader).booked(long)
-    assert (leader.taken, replica.counted(BOOKINGS_HANDED_OVER, "failed")) == ([], 0)
+    assert not await replica.to(leader).book(long)
+    assert (leader.taken, replica.counted("gpu_tiers_bookings_handed_over_total", "failed")) == ([], 0)
 
 
 async def test_it_goes_on_under_a_new_certificate(leader: Replica, replica: Replica) -> None:
     """Between two replicas of which one serves it already, each books for itself."""
-    assert await replica.to(leader).booked(a_booking("bert-0"))
+    assert await replica.to(leader).book(a_booking("bert-0"))
     new = a_bundle()
     leader.certificate.replace(new)
-    assert not await replica.to(leader).booked(a_booking("bert-1"))
+    assert not await replica.to(leader).book(a_booking("bert-1"))
     replica.certificate.replace(new)
-    assert await replica.to(leader).booked(a_booking("bert-1"))
+    assert await replica.to(leader).book(a_booking("bert-1"))
 
 
 async def test_nobody_hands_over_who_leads_or_knows_no_leader(leader: Replica, replica: Replica) -> None:
     for leads in (Leads(True, "replica", replica.port.address), Leads(False), Leads(False, "old version")):
-        assert not await replica.port.to(leads).booked(a_booking())
+        assert not await replica.port.to(leads).book(a_booking())
     assert leader.taken == []
-    assert replica.counted(BOOKINGS_HANDED_OVER, "failed") == 0
+    assert replica.counted("gpu_tiers_bookings_handed_over_total", "failed") == 0
 
 
 async def test_a_leader_that_is_gone_costs_no_time(replica: Replica) -> None:
     async with a_replica("gone") as gone:
         pass
     handing = replica.to(gone)
-    assert not await handing.booked(a_booking())
-    await until(lambda: replica.counted(BOOKINGS_HANDED_OVER, "failed") == 1)
-    assert not await handing.booked(a_booking()), "and the next one does not even ask"
-    assert replica.counted(BOOKINGS_HANDED_OVER, "failed") == 1
+    assert not await handing.book(a_booking())
+    await until(lambda: replica.counted("gpu_tiers_bookings_handed_over_total", "failed") == 1)
+    assert not await handing.book(a_booking()), "and the next one does not even ask"
+    assert replica.counted("gpu_tiers_bookings_handed_over_total", "failed") == 1

@@ -23,7 +23,6 @@ from tests.unit.server.serving import (
 )
 from webhook.config.errors import ConfigError
 from webhook.server.endpoint import Callers, Limits
-from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
 
 SECRET = "s3cret-that-no-tenant-reads"  # noqa: S105
 KNOWN = Callers(lambda: (f"/{SECRET}/mutate", f"/{SECRET}/validate"))
@@ -40,7 +39,7 @@ async def test_without_the_secret_nothing_is_there(path: str, lines: list[dict[s
     async with a_server(callers=KNOWN) as server:
         answer = await server.post(path, a_review())
         assert (answer.status_code, answer.text) == (404, "not found\n")
-        assert server.counted(ANSWERS, "other", "404") == 1
+        assert server.counted("gpu_tiers_http_answers_total", "other", "404") == 1
 
     assert SECRET not in str(lines)
 
@@ -49,7 +48,7 @@ async def test_with_it_a_review_is_answered_and_counted_under_the_plain_path(lin
     async with a_server(callers=KNOWN) as server:
         assert (await server.post(f"/{SECRET}/validate?timeout=5s", a_review())).status_code == 200
         assert (await server.post(f"/{SECRET}/mutate", b"{}")).status_code == 400
-        assert server.counted(ANSWERS, "/validate", "200") == 1
+        assert server.counted("gpu_tiers_http_answers_total", "/validate", "200") == 1
         assert SECRET not in (await server.probe("/metrics")).text
 
     assert SECRET not in str(lines)
@@ -72,7 +71,9 @@ async def test_connections_that_ask_for_nothing_keep_no_review_out() -> None:
         assert (await api_server.answer())[0] == 200
         idle = [await stack.enter_async_context(server.wire()) for _ in range(20)]
         assert (await server.post(f"/{SECRET}/mutate", a_review())).status_code == 200
-        await until(lambda: server.counted(CUT_CONNECTIONS, "crowd") == 17)  # the oldest but four, one for that review
+        await until(
+            lambda: server.counted("gpu_tiers_cut_connections_total", "crowd") == 17
+        )  # the oldest but four, one for that review
         assert await idle[0].until_closed() == b""
 
         await api_server.send(a_post(f"/{SECRET}/validate"))
@@ -132,4 +133,4 @@ async def test_a_certificate_of_the_ca_with_another_name_is_cut_off(tmp_path: Pa
     async with a_server(callers=Callers(ca=CA, names=frozenset({"kube-apiserver"}))) as server:
         assert (await asked(server, shown(server, tmp_path, name="kube-apiserver"))).startswith(b"HTTP/1.1 200")
         assert await asked(server, shown(server, tmp_path, name="kubelet")) == b""
-        assert server.counted(CUT_CONNECTIONS, "name") == 1
+        assert server.counted("gpu_tiers_cut_connections_total", "name") == 1

@@ -16,7 +16,6 @@ from cryptography.x509.oid import NameOID
 from certs.make import utc_now
 from certs.source import Bundle, bundle_of
 from tests.unit.server.serving import HOST, Serving, a_bundle, a_post, a_server, trust
-from webhook.server.metric_table import CERTIFICATE_EXPIRY
 
 
 def an_rsa_bundle(bits: int = 2048) -> Bundle:
@@ -97,7 +96,7 @@ async def test_what_a_source_announces_is_served_and_its_expiry_shown() -> None:
 
         assert given == [after]
         assert await served_leaf(server) == leaf(after)
-        assert server.counted(CERTIFICATE_EXPIRY) == after.not_after.timestamp()
+        assert server.counted("gpu_tiers_certificate_not_after_timestamp_seconds") == after.not_after.timestamp()
 
 
 async def test_a_certificate_that_openssl_does_not_take_leaves_the_old_one_served(

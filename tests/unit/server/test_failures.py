@@ -11,7 +11,6 @@ from tests.unit.server.serving import a_review, a_server, allowing, until
 from webhook.admission.review import BadReview, Request
 from webhook.policy.values.tier_policy import Mode
 from webhook.server.endpoint import Limits, seconds_left
-from webhook.server.metric_table import ANSWERS, REVIEWS
 
 NAMED = {"uid": "5b5c8a3e", "namespace": "alpha", "name": "train-0", "operation": "CREATE"}
 
@@ -25,8 +24,8 @@ async def test_a_crash_is_a_500_and_the_log_has_the_reviews_uid(lines: list[dict
         answer = await server.post("/mutate", a_review())
 
     assert (answer.status_code, answer.text) == (500, "gpu-tiers failed on review 5b5c8a3e; its log says why\n")
-    assert server.counted(REVIEWS, "/mutate", "CREATE", "error") == 1
-    assert server.counted(ANSWERS, "/mutate", "500") == 1
+    assert server.counted("gpu_tiers_reviews_total", "/mutate", "CREATE", "error") == 1
+    assert server.counted("gpu_tiers_http_answers_total", "/mutate", "500") == 1
     (line,) = (line for line in lines if line["event"] == "review failed")
     assert line.items() >= {**NAMED, "log_level": "error"}.items()
     assert repr(line["exc_info"]) == "KeyError('nobody thought of this')"
@@ -103,7 +102,7 @@ async def test_a_review_that_only_the_handler_finds_bad_is_a_400(lines: list[dic
         answer = await server.post("/mutate", a_review())
 
     assert (answer.status_code, answer.text) == (400, "kind Node: nobody asked gpu-tiers to review it\n")
-    assert server.counted(REVIEWS, "/mutate", "CREATE", "bad") == 1
+    assert server.counted("gpu_tiers_reviews_total", "/mutate", "CREATE", "bad") == 1
     assert any(line["event"] == "not a review" and line["uid"] == "5b5c8a3e" for line in lines)
 
 
@@ -113,7 +112,7 @@ async def test_a_failed_reviews_names_are_cut_to_what_kubernetes_allows(lines: l
 
     (line,) = (line for line in lines if line["event"] == "review failed")
     assert len(str(line["name"])) == len(str(line["operation"])) == 253
-    assert server.counted(REVIEWS, "/mutate", "", "error") == 1
+    assert server.counted("gpu_tiers_reviews_total", "/mutate", "", "error") == 1
 
 
 async def test_a_client_that_gives_up_while_its_review_runs_troubles_nobody(lines: list[dict[str, object]]) -> None:
@@ -130,7 +129,7 @@ async def test_a_client_that_gives_up_while_its_review_runs_troubles_nobody(line
         post.cancel()
         await asyncio.wait([post])
         may_go_on.set()
-        await until(lambda: server.counted(ANSWERS, "/mutate", "200") == 1)
+        await until(lambda: server.counted("gpu_tiers_http_answers_total", "/mutate", "200") == 1)
 
     assert [line for line in lines if line["log_level"] in ("warning", "error")] == []
 

@@ -12,7 +12,6 @@ from tests.builders.world import FakeApi
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.policy.values.tier_policy import Mode
 from webhook.server.endpoint import MIB, BytesInFlight, Endpoint, Limits
-from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 
 TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
@@ -141,7 +140,7 @@ async def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off() -> N
         await wire.send(b" " * 128 * 1024)
         assert await wire.until_closed() == b""
 
-    assert server.counted(CUT_CONNECTIONS, "size") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "size") == 1
 
 
 async def test_headers_without_end_are_cut_off() -> None:
@@ -153,4 +152,4 @@ async def test_headers_without_end_are_cut_off() -> None:
             await asyncio.sleep(0)
         assert await closed == b""
 
-    assert server.counted(CUT_CONNECTIONS, "size") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "size") == 1

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.server.serving import HOST, Wire, a_post, a_review, a_server, until
 from webhook.admission.review import Request
 from webhook.server.endpoint import MIB, Limits
-from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
 
 SOON = 0.05
 LATER = 2 * SOON
@@ -21,7 +20,7 @@ async def test_half_sent_headers_are_cut_off(half: bytes) -> None:
         await wire.send(half)
         assert await wire.until_closed() == b""
 
-    assert server.counted(CUT_CONNECTIONS, "headers") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "headers") == 1
 
 
 async def test_headers_that_trickle_in_are_cut_off_all_the_same() -> None:
@@ -40,7 +39,7 @@ async def test_a_second_request_with_half_sent_headers_is_cut_off_too() -> None:
         assert (await wire.answer())[0] == 200
         assert await wire.until_closed() == b""
 
-    assert server.counted(CUT_CONNECTIONS, "headers") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "headers") == 1
 
 
 async def test_a_half_sent_body_is_a_408_and_the_connection_ends() -> None:
@@ -51,7 +50,7 @@ async def test_a_half_sent_body_is_a_408_and_the_connection_ends() -> None:
 
     assert (status, text) == (408, b"the review could not be read within 0.05 s\n")
     assert headers["connection"] == "close"
-    assert server.counted(ANSWERS, "/mutate", "408") == 1
+    assert server.counted("gpu_tiers_http_answers_total", "/mutate", "408") == 1
 
 
 async def test_a_half_sent_body_of_another_path_is_not_waited_for() -> None:
@@ -70,14 +69,14 @@ async def test_a_half_sent_body_that_nobody_reads_is_cut_off() -> None:
         assert await probe.until_closed() == b""
         probe.writer.close()
 
-    assert server.counted(CUT_CONNECTIONS, "body") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "body") == 1
 
 
 async def test_a_client_that_leaves_before_its_body_is_read_troubles_nobody(lines: list[dict[str, object]]) -> None:
     async with a_server() as server:
         async with server.wire() as wire:
             await wire.send(a_post(body=b"{", length=2000))
-        await until(lambda: server.counted(ANSWERS, "/mutate", "499") == 1)
+        await until(lambda: server.counted("gpu_tiers_http_answers_total", "/mutate", "499") == 1)
 
     assert [line for line in lines if line["log_level"] in ("warning", "error")] == []
 
@@ -98,7 +97,7 @@ async def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
     async with a_server(long_winded, limits=limits) as server, server.wire() as wire:
         wire.writer.transport.pause_reading()
         await wire.send(a_post() * 4)
-        await until(lambda: server.counted(CUT_CONNECTIONS, "answer") == 1)
+        await until(lambda: server.counted("gpu_tiers_cut_connections_total", "answer") == 1)
 
 
 async def test_requests_that_queue_up_unanswered_end_the_connection() -> None:
@@ -106,7 +105,7 @@ async def test_requests_that_queue_up_unanswered_end_the_connection() -> None:
         await wire.send(a_post() * 10)
         await wire.until_closed()
 
-    assert server.counted(CUT_CONNECTIONS, "pipelined") == 1
+    assert server.counted("gpu_tiers_cut_connections_total", "pipelined") == 1
 
 
 async def test_a_few_requests_at_once_are_answered_in_turn() -> None:

@@ -19,19 +19,7 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.server.background import _count
-from webhook.server.metric_table import (
-    ADMISSIONS,
-    DENIALS,
-    GPU_SECONDS,
-    LOST_GPU_SECONDS,
-    POLICY_RELOADS,
-    PREEMPTIONS,
-    REFUSALS,
-    REVIEWS,
-    WEAK_GUESSES,
-    WOULD_REFUSE,
-    Metric,
-)
+from webhook.server.metric_table import TABLE
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
@@ -44,14 +32,14 @@ class Counted(FakeApi):
         self.metrics = Metrics()
         self.webhooks = replace(self.webhooks, record=Recorder(self.metrics))
 
-    def series(self, metric: Metric) -> Mapping[tuple[str, ...], float]:
+    def series(self, metric: str) -> Mapping[tuple[str, ...], float]:
         """The values of a counter that are not 0, by labels in the table's order."""
         return shown(self.metrics, metric)
 
 
-def shown(metrics: Metrics, metric: Metric) -> Mapping[tuple[str, ...], float]:
-    samples = [each for family in metrics.registry.collect() for each in family.samples if each.name == metric.name]
-    return {tuple(each.labels[name] for name in metric.labels): each.value for each in samples if each.value}
+def shown(metrics: Metrics, metric: str) -> Mapping[tuple[str, ...], float]:
+    samples = [each for family in metrics.registry.collect() for each in family.samples if each.name == metric]
+    return {tuple(each.labels[name] for name in TABLE[metric].labels): each.value for each in samples if each.value}
 
 
 async def test_pods_admitted_by_what_decided_their_tier() -> None:
@@ -60,7 +48,7 @@ async def test_pods_admitted_by_what_decided_their_tier() -> None:
     await world.create(a_pod("asked").asking().of_tier("gpu-training"))
     await world.create(a_pod("shown").asking().running("torchrun", "train.py").owned_by(job))
     await world.create(a_pod("tried").asking().of_tier("gpu-training"), dryRun=True)
-    counted = world.series(ADMISSIONS)
+    counted = world.series("gpu_tiers_admissions_total")
     assert counted["gpu-training", "label", "", "Enforce"] == 1, "a dry run lets nothing in"
     assert counted["gpu-training", "workload-type", "shown", "Enforce"] == 1
 
@@ -69,8 +57,8 @@ async def test_in_audit_it_is_the_tier_that_they_would_get() -> None:
     world = Counted(a_tenant(maxTier="gpu-batch"), policy=replace(a_policy(), mode=Mode.Audit))
     await world.validate(a_pod().asking().of_tier("gpu-batch"))
     await world.validate(a_pod("above").asking().of_tier("gpu-training"))
-    assert world.series(ADMISSIONS) == {("gpu-batch", "label", "", "Audit"): 1}
-    assert world.series(DENIALS) == {("ceiling", "Audit"): 1}
+    assert world.series("gpu_tiers_admissions_total") == {("gpu-batch", "label", "", "Audit"): 1}
+    assert world.series("gpu_tiers_denials_total") == {("ceiling", "Audit"): 1}
 
 
 REFUSED = [
@@ -87,27 +75,30 @@ REFUSED = [
 async def test_a_refusal_is_counted_by_its_reason(pod: Built, reason: Reason) -> None:
     world = Counted(a_tenant(maxTier="gpu-batch").allowing(2))
     assert not (await world.create(pod)).allowed
-    assert world.series(DENIALS) == {(reason, "Enforce"): 1}
+    assert world.series("gpu_tiers_denials_total") == {(reason, "Enforce"): 1}
 
 
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_dry_run_refuses_nothing(mode: Mode) -> None:
     world = Counted(a_tenant(maxTier="gpu-batch"), policy=replace(a_policy(), mode=mode))
     await world.validate(a_pod().asking().of_tier("gpu-training"), dryRun=True)
-    assert [world.series(each) for each in (DENIALS, REFUSALS, WOULD_REFUSE)] == [{}, {}, {}]
-    assert sum(world.series(REVIEWS).values()) == 1, "it is a review"
+    assert [
+        world.series(each)
+        for each in ("gpu_tiers_denials_total", "gpu_tiers_refusals_total", "gpu_tiers_would_refuse_total")
+    ] == [{}, {}, {}]
+    assert sum(world.series("gpu_tiers_reviews_total").values()) == 1, "it is a review"
 
 
 async def test_a_guess_that_was_not_used() -> None:
     world = Counted()
     await world.create(a_pod("training-run").asking().running("python3", "main.py"))
-    assert sum(world.series(WEAK_GUESSES).values()) == 1
+    assert sum(world.series("gpu_tiers_weak_guesses_total").values()) == 1
 
 
 def test_what_an_alert_waits_for_begins_at_0() -> None:
     registry = Metrics().registry
-    assert registry.get_sample_value(POLICY_RELOADS.name, {"result": "failure"}) == 0
-    assert registry.get_sample_value(DENIALS.name, {"reason": "over-quota", "mode": "Enforce"}) == 0
+    assert registry.get_sample_value("gpu_tiers_policy_reloads_total", {"result": "failure"}) == 0
+    assert registry.get_sample_value("gpu_tiers_denials_total", {"reason": "over-quota", "mode": "Enforce"}) == 0
 
 
 class Nodes:
@@ -120,7 +111,7 @@ class Nodes:
         ledger = CountedLedger(lambda: self.now, self.tenant_name)
         self.pods = PodsOnNodes(ledger, {"node-1": "h100"}.get)
         self.seconds = GpuSeconds(
-            lambda seconds, series: self.metrics.add(GPU_SECONDS, seconds, *series),
+            lambda seconds, series: self.metrics.add("gpu_tiers_gpu_seconds_total", seconds, *series),
             self.metrics.forget_tenants,
             self.pods.running,
             self,
@@ -136,7 +127,7 @@ class Nodes:
     def after(self, seconds: float) -> Mapping[tuple[str, ...], float]:
         self.now += seconds
         self.seconds.count()
-        return shown(self.metrics, GPU_SECONDS)
+        return shown(self.metrics, "gpu_tiers_gpu_seconds_total")
 
 
 def observed(node: str, gpus: int = 2, namespace: str = "team-alpha", **shared: Decimal) -> ObservedPod:
@@ -163,13 +154,15 @@ def test_a_claim_that_pods_share_counts_once() -> None:
 def test_a_tenant_that_is_gone_has_no_series() -> None:
     nodes = Nodes()
     for tenant in ("alpha", ""):
-        nodes.metrics.count(REFUSALS, "gpu-batch", tenant)
+        nodes.metrics.count("gpu_tiers_refusals_total", "gpu-batch", tenant)
     nodes.pods.pods_listed({"runs": observed("node-1")})
     nodes.after(10)
     nodes.names.clear()
     nodes.pods.pods_listed({})
     assert nodes.after(10) == {}
-    (refusals,) = (each for each in nodes.metrics.registry.collect() if f"{each.name}_total" == REFUSALS.name)
+    (refusals,) = (
+        each for each in nodes.metrics.registry.collect() if f"{each.name}_total" == "gpu_tiers_refusals_total"
+    )
     assert [sample.labels["tenant"] for sample in refusals.samples] == [""]
 
 
@@ -185,5 +178,12 @@ def test_what_preemptions_lose_by_tier_of_victim_and_preemptor_and_whether_it_is
         _count(metrics, each)
     _count(metrics, a_preemption("unknown", lost=None))
     who = ("gpu-batch", "gpu-training", "beta")
-    assert shown(metrics, LOST_GPU_SECONDS) == {(*who, "saved", "true"): 48, (*who, "no-hook", "false"): 3600}
-    assert shown(metrics, PREEMPTIONS) == {(*who, "saved"): 2, (*who, "no-hook"): 1, (*who, "unknown"): 1}
+    assert shown(metrics, "gpu_tiers_lost_gpu_seconds_total") == {
+        (*who, "saved", "true"): 48,
+        (*who, "no-hook", "false"): 3600,
+    }
+    assert shown(metrics, "gpu_tiers_preemptions_total") == {
+        (*who, "saved"): 2,
+        (*who, "no-hook"): 1,
+        (*who, "unknown"): 1,
+    }

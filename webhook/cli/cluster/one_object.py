@@ -55,6 +55,10 @@ def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
 
 
+class NoSuchPod(BadInput):
+    """No pod has this name, or none any more."""
+
+
 async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
     """Return the object, with its apiVersion and kind. Raises BadInput if there is none, or ApiError."""
     word = kind or "pod"
@@ -68,7 +72,8 @@ async def object_named(client: Client, kinds: KindTable, namespace: str, kind: s
             except NotFound:
                 raise BadInput(f"there is no namespace {namespace}") from None
         hint = "" if kind else f". For a workload write its kind too, such as job/{name}"
-        raise BadInput(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
+        problem = NoSuchPod if resource is _POD else BadInput
+        raise problem(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
     return {"apiVersion": resource.api_version, "kind": resource.kind} | found
 
 
@@ -218,7 +223,7 @@ async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tr
 
 
 async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tree] | None:
-    lost = "what events tell of refusals, evictions and the scheduler"
+    lost = "what Events report of refusals, evictions and the scheduler"
     where = path("v1", "events", namespace)
     return await asked.reader.objects("events", namespace, where, lost, {"fieldSelector": selector})
 
@@ -240,12 +245,23 @@ def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:
     """Return the last eviction of a pod, or of its owner, as gpu-tiers reports it."""
+    return _last_eviction(await _evictions(asked, namespace, of))
+
+
+async def evicted_pods_of(asked: AskedCluster, namespace: str, job: Metadata) -> frozenset[str]:
+    """Return the names of a Job's evicted pods, as far as Events report them. One of its owner names other pods too."""
+    names = (str(at(each, "related.name")) for each in await _evictions(asked, namespace, job))
+    return frozenset(each for each in names if each.startswith(f"{job.name}-"))
+
+
+async def _evictions(asked: AskedCluster, namespace: str, of: Metadata) -> list[Tree]:
+    """Return the Events of gpu-tiers about evictions of an object, or of pods of its owners."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
         owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
         uids |= {controller.uid, *(each.uid for each in owners)}
     ours = await _events(asked, namespace, f"reason={EVENT}") or ()
-    return _last_eviction(each for each in ours if at(each, "involvedObject.uid") in uids)
+    return [each for each in ours if at(each, "involvedObject.uid") in uids]
 
 
 async def _made_by(

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from webhook.cli.cluster.target import OF_A_VERDICT, RIGHTS, role_for, unknown_without
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, OF_A_VERDICT, RIGHTS, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class ClusterReader:
     """Reads a cluster. `unread` has the right that each part needs that was not read: "list nodes".
 
-    `lacking` has what other parts need, such as "a policy that can be read". `unknown` are sentences for the user on
-    what is unknown without these. `roles` have the rights.
+    `lacking` has what other parts need, such as "a policy that can be read". `roles` are by part. `unknown` are
+    sentences for the user on what is unknown, each with the roles that it takes.
     """
 
     client: Client
@@ -40,8 +40,8 @@ class ClusterReader:
     lookups: LiveLookups
     unread: dict[Part, str] = field(default_factory=dict)
     lacking: dict[Part, str] = field(default_factory=dict)
-    unknown: list[str] = field(default_factory=list)
-    roles: list[str] = field(default_factory=list)
+    roles: dict[Part, str] = field(default_factory=dict)
+    unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def needs(self) -> dict[Part, str]:
@@ -53,11 +53,24 @@ class ClusterReader:
         """Tell whether everything was read that a verdict needs."""
         return not OF_A_VERDICT & self.unread.keys()
 
-    def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
-        """Return what is unknown, with `of_a_verdict` if the verdict may differ, and then the roles."""
-        needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
-        verdict = (unknown_without(of_a_verdict, *needs),) if needs and of_a_verdict else ()
-        return (*verdict, *dict.fromkeys((*self.unknown, *self.roles)))
+    def missing(self, command: str = "") -> tuple[str, ...]:
+        """Return what is unknown, and then the roles that it takes.
+
+        A `command` about one object is a researcher's, who can't get the role that reads all namespaces.
+        """
+        roles = dict.fromkeys(role for roles in self.unknown.values() for role in roles)
+        ask = f"Your platform team may read it; ask them to run: gpu-tiers {command}"
+        return (
+            *self.unknown,
+            *dict.fromkeys(ask if command and each == ASK_FOR_CLUSTER_READER else each for each in roles),
+        )
+
+    def without(self, lost: str, *parts: Part) -> None:
+        """Note that `lost` is unknown if one of these parts was not read."""
+        needed = [part for part in self.unread if part in parts]
+        if needed:
+            sentence = unknown_without(lost, *(self.unread[part] for part in needed))
+            self.unknown[sentence] = tuple(self.roles[part] for part in needed)
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
         """Return a part of the cluster, or `otherwise` and note that `lost` is unknown. Raises ApiError."""
@@ -65,14 +78,14 @@ class ClusterReader:
         try:
             return await ask
         except Forbidden as error:
-            self.lacks(part, RIGHTS[part], error, lost)
+            # A part that takes several rights lacks the refused one.
+            self.lacks(part, RIGHTS.get(part) or f"list {error.path.rpartition('/')[2]}", error, lost)
             return otherwise
 
     def lacks(self, part: Part, right: str, refused: Forbidden, lost: str = "") -> None:
-        self.unread[part] = right
-        self.roles.append(role_for(refused))
+        self.unread[part], self.roles[part] = right, role_for(refused)
         if lost:
-            self.unknown.append(unknown_without(lost, right))
+            self.without(lost, part)
 
     async def objects(
         self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
@@ -81,8 +94,7 @@ class ClusterReader:
         try:
             return await listed_trees(self.client, where, params)
         except Forbidden as error:
-            self.unknown.append(unknown_without(lost, f"list {plural} in {namespace}"))
-            self.roles.append(role_for(error))
+            self.unknown[unknown_without(lost, f"list {plural} in {namespace}")] = (role_for(error),)
             return None
 
     async def eviction(self) -> EvictionScope:
@@ -93,8 +105,7 @@ class ClusterReader:
         version = await self.part("version", server_version(self.client), (0, 0))
         nodes: dict[str, frozenset[str]] | None = None
         if resources_of_classes(classes.values()):
-            lost = "whether its tier evicts anybody for its GPUs"
-            nodes = await self.part("nodes", plugins_by_node(self.client), None, lost)
+            nodes = await self.part("nodes", plugins_by_node(self.client), None)
         known = EvictionScope(None, evicts_for_devices(version))
         return known if nodes is None else supply_of(nodes, (), version).scope
 
@@ -102,7 +113,7 @@ class ClusterReader:
         """Return how each node serves GPUs, as far as the user may read it; no node without a DeviceClass."""
         if not self.policy.classes:
             return GpuSupply()
-        lost = "on which nodes tiers evict nobody, because GPUs come by DRA there,"
+        lost = "on which nodes tiers evict nobody because GPUs come by DRA"
         slices = await self.part("slices", resource_slices(self.client), (), lost)
         nodes = await self.part("nodes", plugins_by_node(self.client), {}, lost)
         return supply_of(nodes, slices, await self.part("version", server_version(self.client), (0, 0)))

@@ -3,7 +3,6 @@
 A part that the user may not read is noted, and left out.
 """
 
-import asyncio
 import base64
 import time
 from collections import defaultdict
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import RELEASE
+from webhook.cli.cluster.lease import leader_of
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
@@ -55,9 +55,7 @@ from webhook.report.shown import without_secret
 
 PATIENCE = 45.0
 """Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
-LOOK_AGAIN = 0.5
-LEASES = "coordination.k8s.io/v1"
-COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
+COUNTED_BY_CLAIMS = "nodes whose GPUs are all resources: here ResourceSlices offer some, which it does not add up"
 NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
 
 
@@ -68,7 +66,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
     found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     if await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), []):
-        reader.lacking["capacity"] = COUNTED_BY_CLAIMS
+        reader.lacking["resource_capacity"] = COUNTED_BY_CLAIMS
     nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
     return replace(
         found,
@@ -81,6 +79,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), {}),
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
+        autoscalers=await reader.part("autoscalers", _autoscalers(client), ()),
         version=await reader.part("version", server_version(client), (0, 0)),
         supply=await reader.supply(),
         unread=reader.needs,
@@ -102,7 +101,7 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
     found = replace(
         found,
         dry_run=await dry_run_of(reader, found, namespace),
-        leader=await reader.part("leader", _leader(client, *installed.where.split("/")), ""),
+        leader=await reader.part("leader", leader_of(client, *installed.where.split("/")), ""),
         tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
         namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
@@ -159,22 +158,6 @@ def _pod(tier: str) -> Tree:
             "containers": [{"name": "none", "image": "example.com/none", "securityContext": confined}],
         },
     }
-
-
-async def _leader(client: Client, namespace: str, name: str) -> str:
-    """Return the replica that renews the Lease. It is read again until it changes or has expired."""
-    place = path(LEASES, "leases", namespace, name)
-    try:
-        first = (await client.get(place)).get("spec") or {}
-        deadline = time.monotonic() + (first.get("leaseDurationSeconds") or 0)
-        while first.get("holderIdentity") and time.monotonic() < deadline:
-            await asyncio.sleep(LOOK_AGAIN)
-            now = (await client.get(place)).get("spec") or {}
-            if now != first and now.get("holderIdentity"):
-                return str(now["holderIdentity"]).rpartition("_")[0]
-    except NotFound:
-        pass
-    return ""
 
 
 async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) -> tuple[CertificateSeen, ...]:
@@ -268,6 +251,16 @@ async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
             modes = tuple(str(at(each, "priority.mode") or "") for _, each in all_at(rule, "candidateSelectors.*"))
             found.append(PreemptionRule(str(at(config, "metadata.name")), str(at(rule, "name")), modes))
     return tuple(found)
+
+
+async def _autoscalers(client: Client) -> tuple[str, ...]:
+    """Return the autoscalers by what they leave in a cluster: Karpenter's API, Cluster Autoscaler's ConfigMap."""
+    found = ["Karpenter"] if await served_version(client, "karpenter.sh", "nodepools") else []
+    try:
+        await client.get(path("v1", "configmaps", "kube-system", "cluster-autoscaler-status"))
+    except NotFound:
+        return tuple(found)
+    return (*found, "Cluster Autoscaler")
 
 
 async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:

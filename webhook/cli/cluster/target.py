@@ -33,14 +33,13 @@ OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants
 
 READER = "gpu-tiers-reader"
 ASK_FOR_READER = (
-    f"ClusterRole {READER} has the rights that commands need beyond `view` in a namespace; a cluster admin binds it: "
+    f"ClusterRole {READER} has what you lack; a cluster admin binds it, or adds the right to a role that you have: "
     f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"
 )
 CLUSTER_READER = "gpu-tiers-cluster-reader"
 ASK_FOR_CLUSTER_READER = (
-    f"ClusterRole {CLUSTER_READER}, for platform teams, has the rights that commands need in all namespaces; "
-    f"a cluster admin binds it: kubectl create clusterrolebinding {CLUSTER_READER}s --clusterrole={CLUSTER_READER} "
-    "--group=GROUP"
+    f"ClusterRole {CLUSTER_READER}, for platform teams, has what you lack; a cluster admin binds it: "
+    f"kubectl create clusterrolebinding {CLUSTER_READER}s --clusterrole={CLUSTER_READER} --group=GROUP"
 )
 
 _PATH = re.compile(
@@ -55,7 +54,7 @@ _VIEWED = ("", "apps", "batch", "policy")
 
 def unknown_without(lost: str, *rights: str) -> str:
     """Return that something is unknown, and which rights are missing."""
-    return f"Without the right to {' and to '.join(rights)}, {lost} can't be told."
+    return f"{lost[0].upper()}{lost[1:]} is unknown: you lack the right to {' and to '.join(rights)}."
 
 
 def how_to_get(unread: Collection[Part]) -> tuple[str, ...]:

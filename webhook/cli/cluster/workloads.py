@@ -252,7 +252,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     listed: ClusterSnapshot
     broken: list[str] = msgspec.field(default_factory=list)
     left_out: Counter[str] = msgspec.field(default_factory=Counter)
-    hidden: list[str] = msgspec.field(default_factory=list)
+    hidden: dict[str, str] = msgspec.field(default_factory=dict)
     _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
@@ -283,7 +283,8 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
         if self.hidden:
             *others, last = self.hidden
             kinds = f"{', '.join(others)} and {last}" if others else last
-            self.reader.unknown.append(unknown_without("what the policy does to these and their pods", f"list {kinds}"))
+            sentence = unknown_without(f"what the policy does to {kinds} and their pods", "list them")
+            self.reader.unknown[sentence] = tuple(self.hidden.values())
         try:
             self.reader.steps.begin("reading pods")
             await self._pods(gathering, namespace)
@@ -314,8 +315,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
                 self.reader.steps.done()
         except Forbidden as error:
             gathering.hidden.add(GroupKind(resource.group, resource.kind))
-            self.hidden.append(f"{resource.plural}{f'.{resource.group}' if resource.group else ''}")
-            self.reader.roles.append(role_for(error))
+            self.hidden[f"{resource.plural}{f'.{resource.group}' if resource.group else ''}"] = role_for(error)
 
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
@@ -355,8 +355,9 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
     classes = await reader.part("classes", priority_classes(client), {})
     needs = [reader.unread[part] for part in _FOR_VERDICTS if part in reader.unread]
     if needs:
-        whole = ASK_FOR_CLUSTER_READER in reader.roles  # this role includes the other one
-        raise BadInput(f"{unknown_without(_ALL, *needs)} {_NAME_YOURS if whole else reader.roles[0]}")
+        first, *others = reader.roles.values()
+        whole = ASK_FOR_CLUSTER_READER in (first, *others)  # this role includes the other one
+        raise BadInput(f"{unknown_without(_ALL, *needs)} {_NAME_YOURS if whole else first}")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
     exempt = "which namespaces are exempt"

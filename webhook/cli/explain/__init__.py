@@ -9,9 +9,10 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import mode_of_file, read_active_policy
-from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named
+from webhook.cli.cluster.one_object import WHAT, NoSuchPod, asked_cluster, kind_and_name, object_named
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.objects.refusal import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
@@ -51,7 +52,11 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
     home = target.namespace(namespace)
     async with target.client() as client:
         policy = await read_active_policy(client, file)
-        tree = await object_named(client, policy.kinds, home, *named)
+        try:
+            tree = await object_named(client, policy.kinds, home, *named)
+        except NoSuchPod as problem:
+            see = f"gpu-tiers why-pending {named[1]} -n {home} says whether it was evicted"
+            raise BadInput(f"{problem}. {see}") from None
         async with asked_cluster(client, policy, home) as asked:
             found = await explained(asked, tree)
             return replace(found, mode=None, mode_of_file=policy.mode.name) if file else found
@@ -66,18 +71,17 @@ def _tables(found: Explained) -> Iterator[Table]:
     if rows:
         yield Table(("About", "Answer"), rows, f"{found.object} in namespace {found.namespace}")
     if found.assignment and found.assignment.trace:
-        steps = [_step(each) for each in found.assignment.trace]
+        steps = [(str(each.get("step")), _found(each)) for each in found.assignment.trace]
         of_new = " of a new one" if found.class_now else ""
         yield Table(("Step", "Found"), steps, f"The steps{of_new}: the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
-        columns = "Row", "Used", "Reserved", "For queue", "Hard", "Free"
+        columns = "Row", "Used", "Reserved", "For queue", "Hard", "Quota left"
         quota = [(each.subject, *each.numbers) for each in found.tenant.rows]
         yield Table(columns, quota, f"Quota of tenant {found.tenant.name}")
 
 
-def _step(asked: Phrase) -> tuple[str, str]:
-    found = Phrase("found", found=asked.get("found"), too_weak=asked.get("too_weak"))
-    return str(asked.get("step")), sentence(found)
+def _found(asked: Phrase) -> str:
+    return sentence(Phrase("found", found=asked.get("found"), too_weak=asked.get("too_weak")))
 
 
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
@@ -130,6 +134,7 @@ def _common(found: Explained) -> Iterator[tuple[str, str]]:
         yield "type", "unknown"
     for hook in found.templates:
         yield "checkpoint", f"{hook.template}: {hook}" if len(found.templates) > 1 else str(hook)
+    yield from (("autoscaler", each) for each in found.autoscaler)
     yield from _tenant(found)
 
 
@@ -148,10 +153,11 @@ def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: Explained, now: datetime) -> Iterator[str]:
+    yield from (f"{each.said_to_its_pod}." for each in found.reserved)
     if found.last_eviction:
         yield f"Its last eviction: {found.last_eviction}."
     if found.refused:
-        yield f"{found.refused.said(now)} It was told: {found.refused.sentence}"
+        yield f"{found.refused.said(now)} The refusal: {found.refused.sentence}"
     yield from (f"warning: {each}" for each in found.warnings)
     if found.changes:
         yield f"What would change its tier: {found.changes[0]}"

@@ -10,17 +10,18 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.admission.facts import charged_facts, facts_of, usage_met
+from webhook.admission.facts import facts_of, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
+from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.workloads import as_new
+from webhook.cli.explain.closed_tiers import closed_tiers
+from webhook.cli.explain.replacement import evicted_first, judge_without
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
-from webhook.cli.manifests.judge import Judge, judge_of
-from webhook.cluster.listed import gpu_nodes
-from webhook.ledger.account import Account, Entry
+from webhook.cluster.scheduling_view import node_reservations
+from webhook.ledger.account import Account
 from webhook.ledger.accounts import Accounts
-from webhook.ledger.memory import MemoryLedger
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import written
@@ -29,18 +30,22 @@ from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
+from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
-from webhook.policy.quota.charges import Charge, alternatives, charge_of, shortfall
-from webhook.policy.quota.queue_status import NoRoom, would_be_queued
+from webhook.policy.quota.charges import Charge, alternatives, shortfall
+from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant, is_maybe
+from webhook.policy.values.gpu_supply import resources_of_classes
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tiers, active_class
 from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt, changes
+from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
 from webhook.report.shown import as_number
 from webhook.report.tenants import tenant_shown
+from webhook.report.waiting import running_pods
 from webhook.sentences.sentence import has_shown_id, sentence
 
 
@@ -71,6 +76,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
     refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
+    counted = Counter(class_now(each, asked.policy.tiers) for each in running_pods(pods or ()))
     there = Explained(
         kind=document.kind,
         group=document.group,
@@ -79,9 +85,10 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         judged=False,
         class_now=class_now(tree, asked.policy.tiers) if is_pod else None,
         assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
-        pods=tuple(pods_now(pods or (), asked.policy.tiers)),
+        pods=tuple(PodsNow(count, now) for now, count in counted.most_common()),
         refused=refused,
         last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
+        reserved=await _reserved(asked, [tree] if is_pod else pods or ()),
     )
     exist, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
     complete = has_all_pods(document, exist, due)
@@ -93,10 +100,30 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         if replaced and gang is None:
             finding = next_finding(finding, await (await judge_without(asked, replaced)).finding(new))
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
-    return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
+    asked.reader.without(OF_A_NEW_ONE, *OF_A_VERDICT)
+    if resources_of_classes(asked.policy.classes.values()):
+        asked.reader.without("whether its tier evicts anybody for its GPUs", "nodes")
+    return replace(
+        there,
+        unread=asked.reader.missing(
+            f"explain {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+        ),
+    )
 
 
-OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted,"
+async def _reserved(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[NodeReservation, ...]:
+    """Return the nodes that are reserved for one of these pods. A pod that has a node needs none."""
+    named = (view(each, Named).metadata for each in pods if at(each, "spec.nodeName") is None)
+    waiting = {each.uid: f"{each.namespace}/{each.name}" for each in named}
+    if not waiting or not asked.policy.classes:
+        return ()
+    reading = node_reservations(asked.reader.client)
+    found = await asked.reader.part("nodes", reading, (), "which nodes are reserved for it")
+    own = ((each, next((waiting[uid] for uid in each.pods if uid in waiting), "")) for each in found)
+    return tuple(NodeReservation.of(each, pod) for each, pod in own if pod)
+
+
+OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted"
 
 
 async def _judged(
@@ -128,6 +155,7 @@ async def _judged(
         mode=asked.policy.mode_in(home.labels).name,
         left_alone="" if finding.tiered or not finding.allowed else finding.asks_nothing,
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
+        autoscaler=tuple(dict.fromkeys(filter(None, (_autoscaler_shown(each.decision, pod) for each in parts)))),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
         waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
@@ -141,6 +169,14 @@ def _main(parts: list[NewPod]) -> NewPod | None:
     """Return the pods that hold most GPUs."""
     decided = (each for each in parts if each.decision)
     return max(decided, key=lambda each: each.weight, default=parts[0] if parts else None)
+
+
+async def next_decision(asked: AskedCluster, document: Document) -> Decision | None:
+    """Return the decision on a pod if it were created now, or on those of a workload that hold most; None for none."""
+    is_pod = document.group_kind == POD
+    finding = await asked.judge.finding(Document("the cluster", as_new(document.tree)) if is_pod else document)
+    main = _main([await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)])
+    return main.decision if main else None
 
 
 def has_all_pods(document: Document, exist: int, due: int) -> bool:
@@ -183,7 +219,8 @@ def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | N
     if short is None and not line:
         return ""
     no_room = NoRoom.of(replace(short, reserved=reserved)) if short else None
-    return sentence(would_be_queued(tenant.name, no_room, line))
+    order = f". {sentence(order_of_queue(tenant))}" if line else ""
+    return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
 
 
 def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:
@@ -231,26 +268,30 @@ def tier_changes(
 ) -> Iterator[str]:
     """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
-    own, offered = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request)
+    own, offered, gpus = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request), Decimal(0)
+    outermost = request.facts.owners[-1] if request.facts.owners else None
+    of_pods = [each.now for each in there.pods] or ([there.class_now] if there.class_now and outermost else [])
+    usage: Usage = {}
     if (charge := decision.charge) and tenant:
-        whole = sum((each.weight for each in parts), Decimal(0)) if there.gang else charge.gpus
-        offered = [tier for tier, _ in alternatives(replace(charge, gpus=whole), tenant, {}, offered)]
-        if higher:  # it would be demoted out of another tier without room as well
-            offered = [tier for tier, _ in alternatives(charge, tenant, ledger.usage(tenant), offered)]
+        gpus = sum((each.weight for each in parts), Decimal(0)) if there.gang else charge.gpus
+        now = there.class_now.tier if there.class_now else of_pods[0].tier if of_pods else ""
+        holds = (there.gang or now) and not (there.class_now and view(document.tree, Pod).waits_for_quota)
+        its = replace(charge, gpus=gpus if holds else Decimal(0), tier=now or charge.tier)
+        usage = {row: used - (its.gpus if row in its.rows(tenant) else 0) for row, used in ledger.usage(tenant).items()}
+        offered = [tier for tier, _ in alternatives(replace(charge, gpus=gpus), tenant, usage, offered)]
     others = tuple(each.name for each in offered if each.name not in own)
     if higher:
         if there.gang and assignment.tier:
             tier = assignment.tier.name
-            yield f"room in {higher} when it is created again: until then all of its pods run as {tier}."
+            yield f"create it again when its tenant has room in {higher}: until then all of its pods run as {tier}."
         else:
-            yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
+            yield f"a pod that is created while its tenant has room in {higher} gets {higher}."
         if not others:
             return
-    outermost = request.facts.owners[-1] if request.facts.owners else None
     of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
-    tiers = [each.now.tier or "no tier" for each in there.pods] or of_gang
+    tiers = [each.tier or "no tier" for each in of_pods] or of_gang
     own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
-    yield from changes(
+    found = changes(
         assignment,
         bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
         owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
@@ -259,6 +300,7 @@ def tier_changes(
         default_of=_default_of(assignment, request.policy.default_tier),
         keeps=", ".join(dict.fromkeys(tiers)),
     )
+    yield from [*found] or [closed_tiers(decision, own, gpus, usage)]
 
 
 def kubectl_name(kind: GroupKind, name: str) -> str:
@@ -295,6 +337,12 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
     )
 
 
+def _autoscaler_shown(decision: Decision | None, there: Pod | None) -> str:
+    """Return what a pod tells autoscalers; "" for nothing. A new one starts with the annotations of `there`."""
+    plan = decision.autoscaler if decision else NO_PLAN
+    return f"{plan.said}; the pod lacks them" if there and plan.annotations else plan.said
+
+
 def _has(pod: Pod, plan: HookPlan) -> bool:
     found = (pod.spec.containers[index].lifecycle for index in plan.containers)
     long_enough = (pod.spec.termination_grace_period_seconds or 0) >= plan.grace
@@ -314,11 +362,6 @@ def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: Tie
     return ClassShown(live.name, live.value, live.preemption_policy, tier.name) if tier and live else None
 
 
-def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:
-    counted = Counter(class_now(each, tiers) for each in running_pods(pods))
-    yield from (PodsNow(count, now) for now, count in counted.most_common())
-
-
 def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
     """Return the gang of one of these uids that is charged as a whole; None if none is."""
     gang = next((each for (home, uid), each in account.gangs.items() if home == namespace and uid in uids), None)
@@ -334,62 +377,3 @@ def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> Gang
 
 def _gpus(drawn: tuple[Charge, ...]) -> Decimal:
     return sum((each.gpus for each in drawn), Decimal(0))
-
-
-def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
-    """Yield the pods that have not ended: they hold their GPUs."""
-    return (each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
-
-
-def evicted_first(pods: Iterable[Tree]) -> Tree | None:
-    """Return the pod whose GPUs are free first, because it ranks lowest; None if none runs."""
-    return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
-
-
-async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
-    """Return a judge of the cluster as it is now, without the usage of this singly charged pod."""
-    found = view(pod, Pod)
-    try:
-        home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
-    except Refused:  # its own verdict says so
-        return asked.judge
-    tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
-    version = asked.quotas.get(tenant.name) if tenant else None
-    if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
-        return asked.judge
-    ledger = MemoryLedger()
-    without_it = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
-    ledger.store.set(tenant, without_it)
-    return judge_of(asked.cluster, ledger, asked.policy)
-
-
-async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
-    """Return a pod's charge on the flavor of its node, because without a node it counts on each possible flavor."""
-    if not (asked.policy.flavors and pod.spec.node_name):
-        return charge
-    lost = "on which flavor its pods run"
-    nodes = await asked.reader.part("nodes", gpu_nodes(asked.reader.client, asked.policy), (), lost)
-    node = next((each for each in nodes if each.name == pod.spec.node_name), None)
-    named = None if is_maybe(charge.flavor) else charge.flavor
-    return replace(charge, flavor=node.flavor or named) if node else charge
-
-
-def account_without(account: Account, uid: str, charge: Charge) -> Account:
-    """Return the account without a pod, which is listed by itself or in the sum of its tier's pods.
-
-    GPUs that the pod shares stay with the other pods.
-    """
-    others = tuple(each for each in account.entries if each.uid != uid)
-    if len(others) < len(account.entries):
-        return replace(account, entries=others)
-    sums = [each for each in account.entries if not each.uid and not each.of]
-    of_its_tier = [each for entry in sums for each in entry.wants if each.tier == charge.tier and each.own]
-    its = max(of_its_tier, key=lambda each: (each.flavor == charge.flavor, each.gpus), default=None)
-
-    def left(entry: Entry) -> Entry:
-        wants = (
-            replace(each, gpus=max(each.gpus - charge.own, Decimal(0))) if each is its else each for each in entry.wants
-        )
-        return replace(entry, wants=tuple(wants))
-
-    return replace(account, entries=tuple(left(each) for each in account.entries))

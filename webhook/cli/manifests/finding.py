@@ -124,6 +124,7 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
     """Return the verdict of a finding, without the object itself."""
     every, document = list(every_part(finding)), finding.document
     found = [each.verdict.assignment for each in every if each.verdict.assignment]
+    decisions = [each.verdict.decision for each in every if each.verdict.decision]
     # The workload's own, or its pods' if they were demoted; for an unknown kind its parts'.
     assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
     return ObjectVerdict(
@@ -137,6 +138,7 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
         assignment=assignments[0] if assignments else None,
         evidence=finding.evidence,
         hooks=tuple(dict.fromkeys(hook for each in every if (hook := each.hook))),
+        on_exceed=tuple(dict.fromkeys(what for each in decisions if (what := each.on_exceed))),
         message=finding.message or "",
         reason=next((each.verdict.refusal.reason for each in every if each.verdict.refusal), Reason.INVALID),
         shown_warnings=finding.shown_warnings,
@@ -156,7 +158,9 @@ def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
     if not finding.tiered:
         return VerdictName.LEFT_ALONE
     demoted = (each.verdict.assignment and each.verdict.assignment.demoted_from for each in every)
-    return VerdictName.DEMOTED if any(demoted) else VerdictName.ALLOWED
+    if any(demoted):
+        return VerdictName.DEMOTED
+    return VerdictName.QUEUED if any(each.verdict.queued for each in every) else VerdictName.ALLOWED
 
 
 def is_fact(document: Document) -> bool:

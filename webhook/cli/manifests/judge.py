@@ -4,7 +4,7 @@
 itself.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import jsonpatch
@@ -18,15 +18,13 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.offline import ClusterAbout, ReadOnceCluster, offline_cluster
-from webhook.config.tenant_quota_schema import tenant_quota_problems
+from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.ledger.account import Account
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding, Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
-from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
@@ -35,17 +33,16 @@ from webhook.policy.classification.by_shape import (
     gpus_elsewhere,
     objects_inside,
     row_by_shape,
-    with_objects_inside,
 )
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
+from webhook.policy.quota.tenant_status import newly_unknown
 from webhook.policy.values.facts import with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates, pods_of
 from webhook.policy.workloads.workload import workload
-from webhook.sentences.sentence import sentence
 
 Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
@@ -60,10 +57,14 @@ class Judge(msgspec.Struct, frozen=True):
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
-        """Return the finding for one object. If it is neither pod, group nor workload, only its parts are judged."""
+        """Return the finding for one object. Of an unknown kind only its parts are judged."""
         kind = document.group_kind
         if kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             return await self._patched(document)
+        if kind == TENANT_QUOTA:
+            tenant, coming = read_tenant(document.tree), checked_names(document.tree)
+            refusal = newly_unknown(tenant, None, self.policy, coming)
+            return Finding(document, Verdict(refusal=refusal), document.tree)
         row = self.policy.kinds.by_kind.get(kind)
         if row is None:
             return await self._of_unknown(document)
@@ -188,32 +189,9 @@ def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger 
     return judge_of(cluster, ledger or MemoryLedger(), policy, dry_run=ledger is None)
 
 
-def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
-    """Return the cluster of these objects. Raises BadInput naming the broken ones."""
-    objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
-    quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
-    # an API server would refuse these by their schema
-    problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
-    if problems:
-        raise BadInput("\n".join(problems))
-    try:
-        return offline_cluster(policy.tiers, [each.identified for each in objects])
-    except Refused as refused:
-        for each in objects:
-            try:
-                offline_cluster(policy.tiers, [each.tree])
-            except Refused as broken:
-                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
-        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
-
-
 def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
     """Return a function that judges every object in that cluster."""
     return lambda _: cluster
-
-
-def titled(document: Manifest) -> str:
-    return f"{document.source}: {document.kind}/{document.name}"
 
 
 async def judged_alone(

@@ -7,7 +7,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.file_cluster import cluster_of, titled
 from webhook.cli.manifests.finding import is_fact, verdict_of
-from webhook.cli.manifests.judge import cluster_of, judged_alone
+from webhook.cli.manifests.judge import judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
@@ -31,6 +32,8 @@ from webhook.ledger.protocol import Holding
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.refusal import AdmissionWarning
 from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_status import unknown_names
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint.snapshot import number_of
 from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
@@ -63,13 +66,24 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     world: list[Document] = []
     for number, tenants in enumerate(suite.fields.tenants):
         try:
-            world += read_documents(suite.file.parent / tenants)
+            found = read_documents(suite.file.parent / tenants)
+            world += found
             cluster_of(policy, world)
+            refuse_unknown_names(found, policy)
         except BadInput as bad:
             raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
 
     # 3. The cases.
     return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
+
+
+def refuse_unknown_names(found: Iterable[Document], policy: TierPolicy) -> None:
+    """Raise BadInput for TenantQuotas with names that the policy does not have, as the webhook refuses them."""
+    quotas = (each for each in found if each.group_kind == TENANT_QUOTA)
+    unknown = ((each, name) for each in quotas for name in unknown_names(read_tenant(each.tree), policy))
+    problems = [f"{titled(each)}: {sentence(name)}" for each, name in unknown]
+    if problems:
+        raise BadInput("\n".join(problems))
 
 
 def _at(where: str, problem: Exception) -> BadInput:

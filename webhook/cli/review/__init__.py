@@ -16,24 +16,27 @@ from rich.console import Console
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit, as_sarif
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
-from webhook.cli.manifests.documents import BadInput, Document, LeftOut, called, documents
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut
+from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.manifests.judge import Judge, cluster_of, judge_at, titled
+from webhook.cli.manifests.judge import Judge, judge_at
 from webhook.cli.options import with_options
 from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import shown_while
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
+from webhook.config.load import DEFAULT_PRESET
 from webhook.config.yaml_text import Dumper
 from webhook.objects.group_kind import NAMESPACE
 from webhook.objects.pods import Named
+from webhook.objects.refusal import Refusal
 from webhook.objects.view import view
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
-from webhook.policy.quota.tenant_status import tenant_warnings
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
+from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings, unknown_names
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import WARNINGS, address, sentence
 
@@ -119,24 +122,38 @@ def _report(asked: ReviewOptions) -> Report:
     names = [*(asked.files or ()), *(asked.filename or ())]
     rendered = asked.kustomize or (), asked.helm or (), asked.values or ()
     inputs = Inputs(names, *rendered, asked.namespace, past_broken=True)
-    world: list[Document] = []
-    for path in asked.tenants or ():
-        found = list(documents(str(path), inputs.left_out))
-        if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
-            raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
-        world += found
+    world = tenants_in(asked.tenants or (), inputs.left_out)
     policy = policy_in(asked.policy)
     objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
+    reviewed = {each.source for each in objects}
     cluster = cluster_of(policy, [*world, *objects])
     notes = list(_notes(cluster, policy, objects, world))
-    findings = asyncio.run(_findings(judge_at(cluster, policy), objects))
+    # A TenantQuota of --tenants is only reported if it would be refused.
+    quotas = [each for each in world if each.group_kind == TENANT_QUOTA and each.source not in reviewed]
+    judge = judge_at(cluster, policy)
+    refused = [each for each in asyncio.run(_findings(judge, quotas)) if not each.allowed]
+    findings = [*refused, *asyncio.run(_findings(judge, objects))]
+    if asked.policy is None and any(any(unknown_names(each, policy)) for each in cluster.known.tenants()):
+        tiers = ", ".join(each.name for each in policy.tiers)
+        notes.append(f"judged by the preset {DEFAULT_PRESET}, because --policy names no file; its tiers: {tiers}")
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
     return Report(findings, inputs.left_out, asked.only or (), tenants=bool(cluster.known.tenants()))
 
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
-    return [_with_invalid(await judge.finding(each), judge.policy) for each in shown_while("judging", asked)]
+    found = [await judge.finding(each) for each in shown_while("judging", asked)]
+    return [_with_invalid(_of_files(each), judge.policy) for each in found]
+
+
+def _of_files(finding: Finding) -> Finding:
+    """Return the finding with a word on the files for an unknown PriorityClass, which the cluster may have."""
+    verdict, (pods, inside) = finding.verdict, (tuple(map(_of_files, each)) for each in (finding.pods, finding.inside))
+    refusal = verdict.refusal
+    if refusal is not None and refusal.id == "class-unknown":
+        given = Refusal(refusal.reason, "class-not-given", refusal.field, name=refusal.get("name"))
+        verdict = msgspec.structs.replace(verdict, refusal=given.within(refusal.place.removesuffix(".")))
+    return msgspec.structs.replace(finding, verdict=verdict, pods=pods, inside=inside)
 
 
 def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
@@ -157,8 +174,10 @@ def _notes(
     tenants = {each.name: (each, read_tenant(each.tree)) for each in every if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]
+        refused = newly_unknown(tenant, None, policy, checked_names(document.tree))
         for warning in tenant_warnings(tenant, others, cluster.known.namespaces(), lambda *_: {}, policy):
-            yield f"{titled(document)}: {sentence(warning)}"
+            if refused is None or warning.get("unknown") != refused:
+                yield f"{titled(document)}: {sentence(warning)}"
     given = [each for each in every if each.group_kind == NAMESPACE]
     for document in given:
         labels = view(document.tree, Named).metadata.labels
@@ -214,6 +233,7 @@ def _record(finding: Finding) -> dict[str, Any]:
     extras = {
         "notes": finding.notes,
         "placement": finding.verdict.placement,
+        "autoscaler": finding.verdict.autoscaler,
         "placeholders": finding.document.placeholders,
         "uncounted": finding.uncounted,
         "invalid": tuple(map(sentence, finding.invalid)),

@@ -20,7 +20,7 @@ UNKNOWN = (
     "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
     "they are created"
 )
-UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
+UNREAD = "how many GPUs its pods ask for is unknown; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
 _REFUSED = dict.fromkeys(("invalid", "refused", "its pod refused"), "bold red")
@@ -49,6 +49,9 @@ def _lines(finding: Finding) -> Iterator[Text]:
     if finding.verdict.assignment is None and finding.allowed:
         yield _plain(f"  left alone: {left_alone(finding)}")
         yield from (_fact("warning", each) for each in finding.warnings)
+        return
+    if is_fact(finding.document):
+        yield from _refusals(finding)
         return
     yield from _facts(finding)
     for part in (finding, *finding.pods):
@@ -92,8 +95,9 @@ def _facts(finding: Finding) -> Iterator[Text]:
     ]
     said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
     yield from (_fact("hook", each) for each in said)
-    placements = dict.fromkeys(part.verdict.placement for part in parts if part.verdict.placement)
-    yield from (_fact("placement", each) for each in placements)
+    for name in ("placement", "autoscaler"):
+        said = dict.fromkeys(getattr(part.verdict, name) for part in parts)
+        yield from (_fact(name, each) for each in said if each)
     if finding.document.placeholders:
         placeholders = ", ".join(finding.document.placeholders)
         yield _fact("note", f"{placeholders} read as its default, else as 1, because a number is needed")

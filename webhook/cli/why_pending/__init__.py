@@ -6,9 +6,17 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import read_active_policy
-from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of, kind_and_name, object_named
+from webhook.cli.cluster.one_object import (
+    AskedCluster,
+    NoSuchPod,
+    asked_cluster,
+    eviction_of,
+    kind_and_name,
+    object_named,
+)
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
+from webhook.cli.explain.explanation import kubectl_name
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
@@ -26,7 +34,7 @@ def why_pending(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show why a pod does not run: who uses the GPUs that it could take, and why it can't take them.
+    """Show why a pod does not run: what it waits for, who uses the GPUs that it needs, and whether they can be evicted.
 
     Use it to ask why a pod is pending, why a Job has no pods, or who evicted a pod and whether it saved. `explain`
     shows why it has its tier, and `usage` what its whole tenant uses.
@@ -49,16 +57,18 @@ def why_pending(
     write(why_pending_answer(answered(ask)), output)
 
 
-OF_NOW = "whether it would be admitted now"
+OLDER_EVICTIONS = (
+    "Events last an hour; an older eviction is on the leader's page and in the log of gpu-tiers (lines `preempted`)"
+)
 
 
 async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:
     try:
         tree = await object_named(asked.reader.client, asked.policy.kinds, namespace, kind, name)
-    except BadInput:
-        gone = await why_gone(asked, namespace, name) if kind in ("", "pod", "pods", "po") else None
+    except NoSuchPod as problem:
+        gone = await why_gone(asked, namespace, name)
         if gone is None:
-            raise
+            raise BadInput(f"{problem}. {OLDER_EVICTIONS}") from None
         return gone
     document = Document("the cluster", tree)
     if document.group_kind == POD:
@@ -68,7 +78,13 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
         found = await workload_waits(asked, document, datetime.now(UTC))
     last = await eviction_of(asked, document.namespace, view(tree, Named).metadata) if found.waits else None
     evicted = (f"Its last eviction: {last}.",) if last else ()
-    return replace(found, sentences=(*found.sentences, *evicted), unread=asked.reader.missing(OF_NOW))
+    return replace(
+        found,
+        sentences=(*found.sentences, *evicted),
+        unread=asked.reader.missing(
+            f"why-pending {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+        ),
+    )
 
 
 def why_pending_answer(found: WhyPending) -> Answer:
@@ -80,9 +96,9 @@ def _tables(found: WhyPending) -> Iterator[Table]:
     asks = f", asks for {found.room.asks}" if found.room else ""
     tier = f", {found.tier}" if found.tier else ""
     scheduler = [f"The scheduler says: {found.scheduler}"] if found.scheduler else []
-    sentences = [(each,) for each in (*scheduler, *found.sentences)]
+    sentences = [(each,) for each in (*found.sentences, *scheduler)]
     yield Table(("Why",), sentences, f"{found.object} in namespace {found.namespace}{tier}{asks}")
     if found.room and found.room.holders:
-        columns = ("Tier", "Tenant", "GPUs", "Pods", "Why it can't take them")
+        columns = ("Tier", "Tenant", "GPUs", "Pods", "Can be evicted for it")
         rows = [(each.tier, each.tenant, str(each.gpus), each.names, each.why) for each in found.room.holders]
-        yield Table(columns, rows, "Who holds the GPUs of the nodes that take it")
+        yield Table(columns, rows, "Who holds the GPUs of the nodes that accept it")

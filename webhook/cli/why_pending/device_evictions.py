@@ -1,53 +1,71 @@
 """Tells which pods are evicted for a pod that waits for devices of DRA, or why nobody is, as the leader decides it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+
+import msgspec
 
 from webhook.cli.cluster.one_object import AskedCluster
 from webhook.cluster.scheduling_view import listed_state
+from webhook.cluster.webhook_configurations import exempt_namespaces, webhook_configurations
 from webhook.kube.client import RFC_3339
 from webhook.objects.refusal import Phrase
 from webhook.objects.view import Tree, view
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import decide_preemption
-from webhook.policy.preemption.pod_state import SchedulablePod, pod_state
+from webhook.policy.preemption.failures import MOST_FAILURES, NO_FAILURES, failures, next_try, paused_until
+from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_state
 from webhook.policy.preemption.preemptor import EvictionPlan
-from webhook.policy.preemption.reservation import Failures, Reservation, failures, reservations
-from webhook.report.pending import EVICTS_NOBODY
+from webhook.policy.preemption.reservation import Reservation, reservations
+from webhook.report.device_room import EVICTS_NOBODY
+from webhook.report.node_reservation import NodeReservation, reservations_shown
 from webhook.sentences.sentence import sentence
 
 
-async def device_evictions(asked: AskedCluster, tree: Tree, now: datetime) -> tuple[str, ...]:
-    """Say what is done for a pod, and which nodes are reserved for other pods."""
+class DeviceEvictions(msgspec.Struct, frozen=True):
+    """The sentences on who is evicted for a pod and which nodes are reserved, and the namespaces that are exempt."""
+
+    sentences: tuple[str, ...] = ()
+    exempt: frozenset[str] = frozenset()
+
+
+async def device_evictions(asked: AskedCluster, tree: Tree, now: datetime) -> DeviceEvictions:
     policy, reader = asked.policy, asked.reader
     if policy.device_preemption != "On":
-        return (EVICTS_NOBODY,)
+        return DeviceEvictions((EVICTS_NOBODY,))
     reading = listed_state(reader.client, policy, now.timestamp())
-    state = await reader.part("budgets", reading, None, "who may be evicted for it")
+    state = await reader.part("evictions", reading, None, "who may be evicted for it")
     if state is None:
-        return ()
+        return DeviceEvictions()
+    lost = "which namespaces are exempt from eviction"
+    exempt = exempt_namespaces(await reader.part("configurations", webhook_configurations(reader.client), (), lost))
     pod, there = pod_state(view(tree, SchedulablePod), policy), reservations(state)
     known = asked.cluster.known
     tenant = known.tenant(await known.namespace(pod.namespace))
     elsewhere = frozenset({pod.namespace} if tenant is not None and tenant.charged_elsewhere else ())
-    own = _own(pod.gang, state, Rules(policy, queued_elsewhere=elsewhere), there)
-    others = (each for gang, each in there.items() if gang != pod.gang)
-    return (own, *(_reserved("nodes-reserved-for-others", each) for each in others))
+    own = _own(pod, state, Rules(policy, exempt, elsewhere), there)
+    others = reservations_shown(each for each in there if pod.uid not in each.pods)
+    return DeviceEvictions((own, *(f"{_capital(each.said)}." for each in others)), exempt)
 
 
-def _own(gang: str, state: ClusterState, rules: Rules, there: dict[str, Reservation]) -> str:
-    if (own := there.get(gang)) is not None:
-        return _reserved("nodes-reserved-for-it", own)
-    failed = failures(state).get(gang, Failures(0, 0.0))
-    if not failed.allows(state.now):
-        return f"{sentence(Phrase('preemption-failed-before', times=failed.count))}."
-    answer = decide_preemption(gang, state, rules)
-    if isinstance(answer, EvictionPlan):
+def _own(pod: PodState, state: ClusterState, rules: Rules, there: Iterable[Reservation]) -> str:
+    if (own := next((each for each in there if pod.uid in each.pods), None)) is not None:
+        return f"{_capital(NodeReservation.of(own, pod.shown).said_to_its_pod)}."
+    known = failures(state)
+    if state.now < (again := max(next_try(pod.gang, known), paused_until(pod.namespace, known))):
+        if (times := known.get(pod.gang, NO_FAILURES).count) >= MOST_FAILURES:
+            why = Phrase("preemption-failed-before", times=times)
+        else:
+            why = Phrase("preemption-paused", until=datetime.fromtimestamp(again, UTC).strftime(RFC_3339))
+        return f"{_capital(sentence(why))}."
+    answer = decide_preemption(pod.gang, state, rules)
+    if isinstance(answer, EvictionPlan) and answer.victims:
         victims = tuple(each.shown for each in answer.victims)
         answer = Phrase("nodes-to-reserve", nodes=answer.nodes, pods=victims)
+    elif isinstance(answer, EvictionPlan):
+        answer = Phrase("preemption-holders-ending", node=answer.nodes[0], pod=pod.shown)
     return f"gpu-tiers: {sentence(answer)}."
 
 
-def _reserved(phrase: str, reservation: Reservation) -> str:
-    until = datetime.fromtimestamp(reservation.until, UTC).strftime(RFC_3339)
-    text = sentence(Phrase(phrase, nodes=reservation.nodes, pod=reservation.name, tier=reservation.tier, until=until))
-    return f"gpu-tiers: {text}."
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

@@ -1,24 +1,30 @@
 """The queue position of a pod: the workloads before it, and the latest time of its room."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from msgspec.structs import replace
+
+from webhook.admission.facts import usage_met
+from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.one_object import AskedCluster, events_about
+from webhook.cli.explain.explanation import next_decision
+from webhook.cli.manifests.documents import Document
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
 from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.quantities import written_gpus
+from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
-from webhook.objects.view import Tree, View, at, read, view
+from webhook.objects.view import View, read, view
+from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import GANG
-from webhook.policy.quota.charges import named_flavor
-from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, hold_warnings, why_queued
+from webhook.policy.quota.charges import alternatives, named_flavor
+from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, blocked_by, of_tier, why_queued
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.tenants import QueuedShown, RowShown, TenantShown, tenant_shown
 from webhook.sentences.sentence import sentence
 
@@ -30,16 +36,14 @@ def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Qu
     return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
 
 
-def in_queue(tenant: TenantShown, place: QueuedShown | None, rows: Collection[QuotaRow] = ()) -> Iterator[str]:
-    """Yield its position in a tenant's queue, and what is before it.
-
-    `rows` are those of the tenant's quota: a workload on other rows than the short one is not in its way.
-    """
+def in_queue(tenant: TenantShown, place: QueuedShown | None) -> Iterator[str]:
+    """Yield its position in a tenant's queue, and what is before it in its way."""
     line = tenant.queue.entries
     if place is not None:
         yield _why(tenant, place)
-        of_a_tier = any(row.tier for row in rows if row.label == place.short)
-        yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_a_tier])
+        yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_tier(place)])
+        if tenant.queue_order and max(tenant.queue.workloads, place.nth) > 1:
+            yield f"{tenant.queue_order}."
     elif tenant.queue.workloads > len(line):
         yield (
             f"It is not among the first {len(line)} of the {tenant.queue.workloads} workloads in the queue of tenant "
@@ -47,18 +51,19 @@ def in_queue(tenant: TenantShown, place: QueuedShown | None, rows: Collection[Qu
         )
     else:
         yield (
-            f"It is not in the queue of tenant {tenant.name}: its gate is about to open, the leader has not looked at "
-            "it yet, or its workload has ended."
+            f"It is not in the queue of tenant {tenant.name}: its gate opens in a moment, the leader has not seen it "
+            "yet, or its workload has ended."
         )
 
 
 def _why(tenant: TenantShown, place: QueuedShown) -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
     short = _short(row, place) if row else None
-    before = tenant.queue.entries[place.nth - 2].workload if place.nth > 1 else ""
+    before = blocked_by(tenant.queue.entries, place.nth)
     count = max(tenant.queue.workloads, place.nth)
     text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
-    return f"It {text}."
+    by_itself = "" if short and short.never else " It starts by itself."
+    return f"It {text}.{by_itself}"
 
 
 def _short(row: RowShown, place: QueuedShown) -> NoRoom:
@@ -119,37 +124,49 @@ def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Ite
 
 def said_at_latest(room: datetime) -> str:
     return (
-        f"It has room at {room.strftime(RFC_3339)} at the latest, by the activeDeadlineSeconds of what runs now, if no "
-        "work of a higher tier comes before it."
+        f"It has room by {room.strftime(RFC_3339)}, when the activeDeadlineSeconds of running workloads end them, "
+        "unless work of a higher tier comes before it."
     )
 
 
-async def queued_for_quota(asked: AskedCluster, pod: Pod) -> tuple[str, ...]:
+async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) -> tuple[str, ...]:
     """Return the position of a queued pod in the queue of its tenant, by the TenantQuota."""
     metadata = pod.metadata
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
     if tenant is None or tenant.name not in asked.quotas:
+        asked.reader.without("its position in the queue of its tenant", "tenants", "home")
         return ()
+    await warn_if_nobody_leads(asked.reader.client, "no queued pod starts until one does")
     version = asked.quotas[tenant.name]
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = position_of(shown, metadata.namespace, uids)
-    position = in_queue(shown, place, version.active.rows)
+    position = in_queue(shown, place)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
         return (*position, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
-    flavor = named_flavor(pod, asked.policy.flavors)
-    return (*position, *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)])
+    flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place)
+    return (
+        *position,
+        *roomy,
+        *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)],
+    )
 
 
-def rollout_waits(tree: Tree, row: KindRow) -> Iterator[str]:
-    """Yield a warning if a rollout waits for GPUs of its own old pods, which wait for the rollout."""
-    pods, new = at(tree, "status.replicas"), at(tree, "status.updatedReplicas")
-    if pods and pods != new:
-        fields = (each.get("field") for each in hold_warnings(tree, row) if each.id == "queued-surge")
-        text = "A rollout is under way, and its new pods wait beside the old ones; set {}: 0."
-        yield from (text.format(field) for field in fields)
+async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedShown) -> tuple[str, ...]:
+    """Return a sentence on the tiers that have room for it now, as the refusal of a tenant that denies has it."""
+    decision = await next_decision(asked, document)
+    tenant, charge = (decision.tier_request.facts.tenant, decision.charge) if decision else (None, None)
+    if decision is None or tenant is None or charge is None:
+        return ()
+    whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
+    found: list[str] = []
+    for tier in acceptable(decision.tier_request):
+        usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name))
+        for each, left in alternatives(whole, tenant, usage, [tier]):
+            found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")
+    return (f"Tiers with room for it now: {', '.join(found)}.",) if found else ()
 
 
 async def _estimate(

@@ -2,30 +2,34 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import (
     AskedCluster,
-    events_about,
-    eviction_of,
     eviction_of_pod,
     last_refusal,
     pods_of_workload,
 )
-from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of, running_pods
+from webhook.cli.cluster.target import OF_A_VERDICT
+from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.queue_position import queued_for_quota, rollout_waits
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.why_pending.evicted_jobs import back_off, failed_by_evictions
+from webhook.cli.why_pending.lost_nodes import lost_node, pod_on_lost_node, running_on_lost_nodes
+from webhook.cli.why_pending.queue_position import queued_for_quota
+from webhook.cli.why_pending.rollout import stuck_rollout
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
 from webhook.kube.client import path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
-from webhook.objects.pods import Named, Pod
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, at, view
+from webhook.objects.view import Tree, at, listed, view
+from webhook.policy.quota.refusals import TOO_LARGE
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
@@ -33,18 +37,16 @@ from webhook.report.waiting import (
     PENDING,
     RefusedPods,
     WhyPending,
-    failed_at,
-    failures_counted,
     kueue_says,
-    long_time,
-    next_pod_of_job,
+    running_pods,
     standing,
 )
+from webhook.sentences.sentence import sentence
 
 
 async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
     """Return the answer about a pod. Raises ApiError."""
-    pod, stands = view(document.tree, Pod), standing(document.tree)
+    pod, stands = view(document.tree, Pod), standing(document.tree, now)
     tier = asked.policy.tiers.of_class(pod.spec.priority_class_name)
     found = WhyPending(
         object=f"{document.kind}/{document.name}",
@@ -54,11 +56,14 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
         tier=tier.name if tier else "",
         waits=stands.state in PENDING,
     )
-    if stands.state == "ending":
-        return replace(found, sentences=(*found.sentences, *await on_lost_node(asked, [document.tree])))
+    if stands.state == "ending" and (lost_pods_said := await on_lost_node(asked, [document.tree])):
+        return replace(found, sentences=lost_pods_said)
+    if pod.spec.node_name and stands.state != "ended" and (lost := await lost_node(asked, pod.spec.node_name)):
+        sentences = (pod_on_lost_node(pod, lost, stands.state),)
+        return replace(found, sentences=sentences, waits=stands.state != "ending")
     if stands.state == "gated":
-        queued = await queued_for_quota(asked, pod) if pod.waits_for_quota else ()
-        return replace(found, sentences=(*found.sentences, *queued, *await kueue_about(asked, document)))
+        queued = await queued_for_quota(asked, document, pod) if pod.waits_for_quota else ()
+        return replace(found, sentences=(*queued, *found.sentences, *await kueue_about(asked, document)))
     return await unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
 
 
@@ -71,8 +76,8 @@ async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, 
     nodes = await reader.part("nodes", gpu_nodes(reader.client, asked.policy), (), lost)
     found = await reader.part("lost_pods", lost_pods(reader.client, ending, nodes), (), lost)
     return tuple(
-        f"Pod {each.name} ends on node {each.node}, which is not Ready. Its Job has podReplacementPolicy Failed, so it "
-        f"makes no other one until the end is reported. {way_out(each.node)}."
+        f"Pod {each.name} is being deleted on node {each.node}, which is not Ready. Its Job has podReplacementPolicy "
+        f"Failed, so the next pod is made only when the node reports the end. {way_out(each.node)}."
         for each in found
     )
 
@@ -112,8 +117,8 @@ _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 NO_ANSWER = (
-    "gpu-tiers did not answer, so the API server refused all pods: this is an outage, not a mistake of the pods. If "
-    "it lasts, tell your platform team; docs/break-glass.md has the way out."
+    "gpu-tiers did not answer, so the API server refused new GPU pods: this is an outage, not a mistake of the "
+    "pods. gpu-tiers check shows what is wrong; docs/break-glass.md has the platform team's way out."
 )
 
 
@@ -138,10 +143,7 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        gated = view(waiting[0], Pod).waits_for_quota
-        row = asked.policy.kinds.by_kind.get(document.group_kind)
-        rollout = rollout_waits(document.tree, row) if gated and row else ()
-        found = replace(found, object=f"{document.kind}/{document.name}", sentences=(*found.sentences, *rollout))
+        found = replace(found, object=f"{document.kind}/{document.name}")
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     there, due = len([*running_pods(pods or ())]), _due(asked, document)
@@ -151,10 +153,16 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         refused = await last_refusal(asked, document.namespace, document.uid, pods or (), lacks_pods=lacks_pods)
     if refused is None and not waiting:
         return await _without_refusal(asked, document, found, pods)
+    queued = any(view(each, Pod).waits_for_quota for each in waiting)
+    stuck = await stuck_rollout(asked, document, pods or ()) if queued or (refused and refused.ours) else ""
     if refused is None:
         first = _of_how_many(found.pod, len(waiting), len(pods or ()))
-        return replace(found, sentences=(first, *found.sentences))
+        conclusion = (*found.sentences, first) if len(pods or ()) == 1 else (first, *found.sentences)
+        return replace(found, sentences=(stuck, first) if stuck else conclusion)
     lacks = _lacks_pods(asked, document, found.pod, waiting, pods or [])
+    if stuck:
+        sentences = (stuck, f"{lacks} at admission: {refused.sentence}", *found.sentences)
+        return replace(found, sentences=sentences, refused=refused, waits=True)
     return await _with_refusal(asked, document, found, refused, now, lacks)
 
 
@@ -189,22 +197,25 @@ def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list
 async def _with_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
-    still = refusal_of(await asked.judge.finding(document), booked=False)
-    sentences = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
+    sentences = [f"{lacks} at admission: {refused.sentence}"]
     if refused.unreached:
         sentences.append(NO_ANSWER)
     elif not refused.ours:
-        sentences.append("It is not gpu-tiers that refuses them: the sentence names who does.")
+        sentences.append("Another webhook or a ResourceQuota refuses them, not gpu-tiers: the sentence above names it.")
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     in_groups = row is not None and bool(row.group_label)  # its own review does not say which group is refused
-    if not (refused.ours or refused.unreached) or not asked.reader.sure or in_groups:
-        pass
-    elif not still and refused.unreached:
-        sentences.append("It passes once gpu-tiers answers.")
-    elif not still:
+    finding = await _judged_now(asked, document) if (refused.ours or refused.unreached) and not in_groups else None
+    still = refusal_of(finding, booked=False) if finding else None
+    whole = finding.verdict.refusal if finding else None
+    if whole is not None and whole.id == TOO_LARGE:
+        sentences.append(f"All of its pods together never have room: {sentence(whole)}")
+    elif still == "" and refused.unreached:
+        sentences.append("Its pods are admitted once gpu-tiers answers.")
+    elif still == "":
         sentences.append("There is room now: the next try should pass.")
-    elif still != refused.sentence:
-        sentences.append(f"Now it would be told: {still}")
+    elif still is not None and still != refused.sentence:
+        sentences.append(f"The next try would be refused with: {still}")
+    sentences.append(refused.said(now))
     controller = refused.controller if refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
@@ -212,18 +223,27 @@ async def _with_refusal(
     )
 
 
+async def _judged_now(asked: AskedCluster, document: Document) -> Finding | None:
+    """Return the verdict on a workload and its next pods as they would be admitted now; None if that is unknown."""
+    finding = await asked.judge.finding(document)
+    asked.reader.without("whether its next pod would be admitted now", *OF_A_VERDICT)
+    return finding if asked.reader.sure else None
+
+
 async def _without_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, pods: list[Tree] | None
 ) -> WhyPending:
     there = [*running_pods(pods or ())]
     if there and not has_ended(document.tree):
-        running = sum(standing(each).state == "running" for each in there)
-        text = f"None of its pods is pending: {running} of {len(there)} run."
+        running = [each for each in there if standing(each).state == "running"]
+        lost = await running_on_lost_nodes(asked, running)
+        text = f"None of its pods is pending: {len(running) - len(lost)} of {len(there)} run."
         due = _due(asked, document)
         lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
-        return replace(found, sentences=(*found.sentences, text, *missing), waits=found.waits or bool(backs_off))
+        sentences = (*found.sentences, text, *list(lost.values())[:1], *missing)
+        return replace(found, sentences=sentences, waits=found.waits or bool(backs_off or lost))
     waits = not has_ended(document.tree) and not _weak_guess(asked, document)
     without = _without_pods(asked, document, pods)
     return replace(found, sentences=tuple([each async for each in without]), waits=waits)
@@ -235,6 +255,8 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
     if backs_off:
         yield backs_off
     if has_ended(document.tree):
+        for each in await failed_by_evictions(asked, document, pods or ()):
+            yield each
         yield f"It has {_end_of(document.tree)}, and makes no pods any more."
     elif withheld_tier := _weak_guess(asked, document):
         yield withheld_tier
@@ -245,62 +267,37 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
     elif schedule := at(document.tree, "spec.schedule"):
         last = at(document.tree, "status.lastScheduleTime")
         yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
-    elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
-        no_pod = "That one" if backs_off else "It has no pod, and no event tells of a refusal. One"
-        yield f"{no_pod} would be refused now: {refusal}"
+    elif (finding := await _judged_now(asked, document)) and (refusal := refusal_of(finding, booked=False)):
+        yield f"{'That pod' if backs_off else 'It has no pod, and a new one'} would be refused now: {refusal}"
     elif pods is not None and not backs_off and not asked.reader.unknown:
-        yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
-        yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
-
-
-PAUSES = (
-    "The Job controller waits 10 seconds after a pod that was deleted or has failed, twice as long after each further "
-    "one, and at most 10 minutes. Then it makes the next pod."
-)
-"""The note on a Job whose podFailurePolicy ignores pods that a drain deletes, so that its status counts none."""
-
-
-async def _has_lost_a_pod(asked: AskedCluster, document: Document) -> bool:
-    """Tell whether a Job that lacks pods has made some before. A failed index gets no other pod."""
-    if at(document.tree, "spec.backoffLimitPerIndex") is not None:
-        return False
-    events = await events_about(asked, document.namespace, document.uid) or ()
-    made = sum(each.get("count") or 1 for each in events if each.get("reason") == "SuccessfulCreate")
-    return made >= _due(asked, document) > 0
+        name = kubectl_name(document.group_kind, document.name)
+        yield (
+            "It has no pod, and no Event reports a refusal: perhaps its controller is not running. Its own Events say "
+            f"more: kubectl describe {name} -n {document.namespace}"
+        )
 
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
-    """Return when a Job's controller replaces its last pod, which failed or was evicted; "" for no such Job.
-
-    The controller's counts are in its memory, so this is the latest time.
-    """
-    if document.kind != "Job" or has_ended(document.tree) or _weak_guess(asked, document):
-        return ""
-    evicted = await eviction_of(asked, document.namespace, view(document.tree, Named).metadata)
-    failed, ends = at(document.tree, "status.failed"), [*filter(None, map(failed_at, pods))]
-    last = max([*ends, *([evicted.at] if evicted else [])], default=None)
-    if last is None or not (failed or evicted):
-        return PAUSES if await _has_lost_a_pod(asked, document) else ""
-    left = next_pod_of_job(failures_counted(document.tree), last) - datetime.now(UTC)
-    why = "was evicted" if evicted and evicted.at >= last else "has failed"
-    when = f"within {long_time(left)}" if left > timedelta() else "at any moment"
-    return f"Its last pod {why}. The Job controller waits longer after each that fails: the next one comes {when}."
+    makes_pods = document.kind == "Job" and not (has_ended(document.tree) or _weak_guess(asked, document))
+    return await back_off(asked, document, pods, _due(asked, document)) if makes_pods else ""
 
 
 def _weak_guess(asked: AskedCluster, document: Document) -> str:
     """Return why its own controller makes no pods, by its spec; "" if it does."""
     if is_suspended(document.tree):
-        return "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+        return (
+            "It is suspended (spec.suspend), so it has no pods until it is resumed, by a queue such as Kueue or by "
+            "hand."
+        )
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if row and row.managed_by and (manager := manager_elsewhere(document.tree, row)):
-        return f"{manager} manages it ({row.managed_by.field}), so its own controller makes no pods here."
+        return f"{manager} manages it ({row.managed_by.field}), so no controller of this cluster makes its pods."
     return ""
 
 
 def _end_of(tree: Tree) -> str:
     """Return how it ended, with its controller's words on a failure."""
-    conditions = at(tree, "status.conditions")
-    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    found = [each for each in listed(at(tree, "status.conditions")) if isinstance(each, dict)]
     failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
     return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
 

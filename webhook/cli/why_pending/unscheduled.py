@@ -32,18 +32,9 @@ from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.report.pending import (
-    EVICTS_NOBODY,
-    DeviceUse,
-    GpuHolder,
-    NodeForPod,
-    Room,
-    Waiting,
-    merged,
-    room_by_devices,
-    room_for,
-)
-from webhook.report.waiting import WhyPending, lacks_a_volume, scheduler_says
+from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for
+from webhook.report.waiting import WhyPending, lacks_a_volume, lacks_of, scheduler_says
 from webhook.sentences.sentence import problem_text
 
 
@@ -55,10 +46,20 @@ async def unscheduled(
     words = scheduler_says(document.tree, events or ())
     volumes = await volumes_awaited(asked, document, words)
     there = None if volumes else await room(asked, pod, document.tree, nominated, now)
-    sentences = [*volumes, *await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
-    if not words and not nominated and events is not None:
-        sentences.append("The scheduler has said nothing of it yet.")
+    group = await waits_for_group(asked, pod, document.namespace)
+    silent = not words and not nominated and events is not None
+    unseen = [f"Its scheduler, {pod.spec.scheduler_name or 'default-scheduler'}, has not reported on it yet."] * silent
+    lacks = () if nominated or volumes or (there and there.sentences) else _insufficient(asked, pod, words)
+    sentences = [*volumes, *unseen, *lacks, *group, *(there.sentences if there else ())]
     return replace(found, sentences=tuple(sentences) or (() if words else found.sentences), room=there, scheduler=words)
+
+
+def _insufficient(asked: AskedCluster, pod: Pod, scheduler: str) -> tuple[str, ...]:
+    """Return what a pod waits for by the scheduler's words alone, for a person who may not read nodes and pods."""
+    asks = _waiting(asked, pod, "").asks
+    lacks = [f"{written(gpus)} free {name}" for name, gpus in asks.items() if lacks_of(scheduler, name)]
+    text = f"It waits for {' and '.join(lacks)} on one node; it starts by itself when there is room."
+    return (text,) if lacks else ()
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
@@ -69,7 +70,7 @@ async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: st
         try:
             phase = at(await asked.reader.client.get(where), "status.phase")
         except NotFound:
-            problems.append(f"It waits for its volume: there is no PersistentVolumeClaim {name}.")
+            problems.append(f"It waits for its volume: PersistentVolumeClaim {name} does not exist. Create it.")
         except Forbidden:
             continue
         else:
@@ -96,12 +97,12 @@ async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterato
     else:
         return
     if needed > 1:
-        yield f"Its PodGroup {name} starts when {needed} of its pods have room at once."
+        yield f"It is of PodGroup {name}, whose pods start only when {needed} of them have room at once."
     lost = "whether its group is whole"
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), lost)
     there = sum(_group_name(view(each, Pod)) == name for each in pods or ())
     if needed > there > 0:
-        yield f"{there} of these pods exist: the scheduler waits for the others."
+        yield f"{there} of these {needed} pods exist: the scheduler waits for the others."
 
 
 def _group_name(pod: Pod) -> str:
@@ -121,7 +122,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     by_class = [name for name in waiting.asks if weights.has_class(name)]
     if not waiting.asks and not pod.spec.resource_claims:
         return None
-    lost = "where it could run, and who holds the GPUs there,"
+    lost = "where it could run, and who holds the GPUs there"
     nodes = await asked.reader.part("nodes", all_nodes(asked.reader.client, asked.policy), None, lost)
     plugged = {name for each in nodes or () for name in each.offers}
     by_plugin = {name: gpus for name, gpus in waiting.asks.items() if name not in by_class or name in plugged}
@@ -132,7 +133,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     by_nodes_alone = room_for(asks_plugins, with_gpus, None) if by_plugin else None
     by_dra = bool(by_class or pod.spec.resource_claims)
     asks_pods = by_nodes_alone is not None and with_gpus is not None and not by_nodes_alone.sentences
-    lost, pods, holders = "which GPUs are free, and who holds the others,", None, None
+    lost, pods, holders = "which GPUs are free, and who holds the others", None, None
     if asks_pods or by_dra:
         pods = await asked.reader.part("pods", _pods_on_nodes(asked), None, lost)
     if pods is not None:
@@ -237,7 +238,7 @@ async def rooms_by_devices(
     reader, classes = asked.reader, asked.policy.classes
     if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
         return []
-    lost = "which devices are free, and who holds the others,"
+    lost = "which devices are free, and who holds the others"
     slices = await reader.part("slices", resource_slices(reader.client), None, lost)
     claims = await reader.part("allocations", device_claims(reader.client), None, lost)
     if slices is None or claims is None:
@@ -245,9 +246,9 @@ async def rooms_by_devices(
         return [Room(" and ".join(names), (EVICTS_NOBODY,), None)]
     rules = await reader.part("device_taints", device_taint_rules(reader.client), (), "which devices are tainted")
     evictions = await device_evictions(asked, tree, datetime.now(UTC))
-    use = DeviceUse(inventory(slices, rules, claims, classes), pods, evictions)
+    use = DeviceUse(inventory(slices, rules, claims, classes), pods, evictions.sentences)
     if asked.policy.device_preemption == "On":
-        use = replace(use, lower="lower")
+        use = replace(use, lower="lower priority: the first lines say whether it is evicted", exempt=evictions.exempt)
     weights = asked.policy.weights
     rooms = [
         replace(

@@ -14,14 +14,13 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Entry, GangKey, at_tier
-from webhook.ledger.books import usage_of
 from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.terms import for_each
-from webhook.ledger.leader.world import Leading, Pods
+from webhook.ledger.leader.terms import Leading, Pods, for_each
 from webhook.ledger.protocol import TryAgain
+from webhook.ledger.slot_sums import usage_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.policy.quota.charges import Charge, StrandedGang, own_gpus
 from webhook.policy.quota.tenant_status import Count, Status
@@ -129,7 +128,7 @@ def _one_by_one(account: Account) -> list[Entry]:
 
 
 class Counting:
-    """The writes of one term."""
+    """Keeps the accounts equal to what the leader sees, for one term."""
 
     def __init__(self, leading: Leading, changes: Changes, pods: Pods, proof: Proof) -> None:
         self._leading = leading

@@ -23,11 +23,8 @@ class EndedPods:
     """Vacant entries for accounts. `wall` returns seconds since 1970, because the next leader reads the times too."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
-        self._wall = wall
+        self.now = wall
         self._left: OrderedDict[str, Entry] = OrderedDict()
-
-    def now(self) -> float:
-        return self._wall()
 
     def put(self, uid: str, holding: Holding) -> None:
         """Note the end of a pod with GPUs. A pod that ended by itself leaves no vacant slot."""
@@ -48,13 +45,13 @@ class EndedPods:
                 self._leave(vacant, DELETED_SECONDS)
 
     def _leave(self, vacant: Entry, seconds: int) -> None:
-        self._left[vacant.uid] = replace(vacant, state="Vacant", until=int(self._wall()) + seconds)
+        self._left[vacant.uid] = replace(vacant, state="Vacant", until=int(self.now()) + seconds)
         if len(self._left) > MOST:
             self._left.popitem(last=False)
 
     def of(self, namespaces: Container[str]) -> Iterator[Entry]:
         """Yield the vacant entries of these namespaces until their time is over."""
-        now = self._wall()
+        now = self.now()
         for uid in [uid for uid, each in self._left.items() if each.until <= now]:
             del self._left[uid]
         yield from (each for each in self._left.values() if each.namespace in namespaces)

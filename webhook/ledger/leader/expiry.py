@@ -12,7 +12,7 @@ from collections.abc import Callable
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import Account, Entry, EntryKey, at_tier
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.leader.world import Pods, Workloads
+from webhook.ledger.leader.terms import Pods, Workloads
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,7 @@ from webhook.ledger.leader.opening import Opening
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.leader.rewrite import book_with_its_pods
-from webhook.ledger.leader.terms import Superseded, Term
-from webhook.ledger.leader.world import Leading, World
+from webhook.ledger.leader.terms import Leading, Superseded, Term, World
 from webhook.ledger.protocol import Booked, GangBooking, TryAgain
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Shortfall
@@ -64,7 +63,9 @@ class Leader:
                 world.pods(view) as pods,
                 asyncio.TaskGroup() as repairs,
             ):
-                self._inherit()
+                for version in map(leading.store.versions.newest, leading.store.versions.names()):
+                    if version is not None and version.sealed:
+                        view.inherit(version.account)
                 booking.enter_context(leading.term.ledger.booking_gangs(self._book_gang))
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
                 opening = Opening(leading)
@@ -81,12 +82,6 @@ class Leader:
                     await self._changes.wait(min(counting.until_due(), opening.until_due()))
         except* Superseded as superseded:
             log.warning("superseded", {"reason": _first(superseded)})
-
-    def _inherit(self) -> None:
-        versions = self._leading.store.versions
-        for version in map(versions.newest, versions.names()):
-            if version is not None and version.sealed:
-                self._leading.view.inherit(version.account)
 
     def _book_gang(self, copy: WorkingCopy, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang by our view, unless another replica leads by now and knows more."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Entry, NamespaceState
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.world import Leading
+from webhook.ledger.leader.terms import Leading
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, WorkingCopy
 
@@ -143,12 +143,9 @@ class Moving:
         found = await self._store.get(change.carried_from)
         if found is None or not self._is_ours(found):
             raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
-        return tuple(each for each in found.account.entries if each.namespace in change.namespaces and _moves(each))
-
-
-def _moves(entry: Entry) -> bool:
-    """Tell whether an entry moves. Existing pods are counted again there, and a queue's reservation stays behind."""
-    return entry.is_gang or entry.state in ("Reserved", "Vacant")
+        # Existing pods are counted again there, and a queue's reservation stays behind.
+        moving = (each for each in found.account.entries if each.is_gang or each.state in ("Reserved", "Vacant"))
+        return tuple(each for each in moving if each.namespace in change.namespaces)
 
 
 def _changed(account: Account, change: Change, carried: tuple[Entry, ...]) -> Account:

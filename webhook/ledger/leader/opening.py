@@ -13,12 +13,10 @@ import msgspec
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.leader.gated_pods import GatedPod
-from webhook.ledger.leader.queue import Queued, admitted_pods
-from webhook.ledger.leader.queue_booking import book_queue
-from webhook.ledger.leader.terms import for_each
-from webhook.ledger.leader.world import Leading
+from webhook.ledger.leader.queue import Queued, admitted_pods, book_queue
+from webhook.ledger.leader.terms import Leading, for_each
 from webhook.ledger.protocol import TryAgain
-from webhook.ledger.versions import Version, WorkingCopy
+from webhook.ledger.versions import WorkingCopy
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +55,11 @@ class Opening:
             self._failing.clear()
             self._tell_of_no_queue(())
             return
-        free = [namespace for namespace in here if self._leading.world.lets_go(namespace)]
+        free = [namespace for namespace in here if self._leading.world.is_without_queue(namespace)]
         queued_in = set(here).difference(free)
-        queues = [name for name in versions.names() if _has_any(versions.newest(name), queued_in)]
+        found = map(versions.newest, versions.names())
+        sealed = [each for each in found if each is not None and each.sealed]
+        queues = [each.name for each in sealed if not queued_in.isdisjoint(each.account.namespaces)]
         self._let_in = {}
         self._tell_of_no_queue(queues)
         await for_each(queues, self._book)
@@ -106,7 +106,8 @@ class Opening:
 
         A gate that can't be opened waits longer each time, so that it stops no other one.
         """
-        gated, waits = self._leading.view.gated, self._asked | self._resting()
+        gated, clock = self._leading.view.gated, self._leading.clock()
+        waits = self._asked | {uid for uid, each in self._failing.items() if each.due > clock}
         left = [
             now
             for uid, then in self._let_in.items()
@@ -114,10 +115,6 @@ class Opening:
         ]
         highest = max((each.priority for each in left), default=0)
         yield from [each for each in left if each.priority == highest][:AT_ONCE]
-
-    def _resting(self) -> set[str]:
-        now = self._leading.clock()
-        return {uid for uid, each in self._failing.items() if each.due > now}
 
     def _note_failed(self, uid: str) -> None:
         """Note a failure. After the first one the pod may just have changed, and is tried again when that is seen."""
@@ -135,7 +132,3 @@ class Opening:
             self._note_failed(pod.uid)
             return
         self._failing.pop(pod.uid, None)
-
-
-def _has_any(version: Version | None, namespaces: set[str]) -> bool:
-    return version is not None and version.sealed and not namespaces.isdisjoint(version.account.namespaces)

@@ -238,7 +238,7 @@ class PodView:
     def _put(self, uid: str, holding: Holding) -> None:
         self._pods[uid] = holding
         self._uids[holding.namespace][holding.name] = uid
-        self._sums.add(holding)
+        self._sums.count(holding, 1)
         self._count(holding, 1)
         if holding.preempted or holding.charge.shared:
             self._preempted_or_sharing[holding.namespace][uid] = holding
@@ -249,7 +249,7 @@ class PodView:
             return self.gated.take_out(uid)
         if self.named(holding.namespace, holding.name) == uid:
             del self._uids[holding.namespace][holding.name]
-        self._sums.take_out(holding)
+        self._sums.count(holding, -1)
         self._count(holding, -1)
         self._preempted_or_sharing[holding.namespace].pop(uid, None)
         return holding
@@ -287,12 +287,6 @@ class HoldingSums:
     def namespaces(self) -> Collection[str]:
         return self._by_namespace.keys()
 
-    def add(self, holding: Holding) -> None:
-        self._count(holding, 1)
-
-    def take_out(self, holding: Holding) -> None:
-        self._count(holding, -1)
-
     def of_namespaces(
         self, namespaces: Iterable[str], but: Iterable[Holding], gangs: Collection[GangKey]
     ) -> tuple[Charge, ...]:
@@ -309,7 +303,8 @@ class HoldingSums:
         sums: Sums = defaultdict(Decimal, self._by_gang.get(gang, {}))
         return _drawn(sums, (each for each in but if each.draws_on == gang))
 
-    def _count(self, holding: Holding, times: int) -> None:
+    def count(self, holding: Holding, times: int) -> None:
+        """Add a pod, or take it out with -1."""
         bucket, own = _bucket(holding), times * holding.charge.own
         self._by_namespace[holding.namespace][bucket] += own
         mates = self._by_gang[holding.draws_on]

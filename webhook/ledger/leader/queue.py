@@ -1,20 +1,28 @@
-"""Sorts the gated pods of a tenant into its queue, as a pure function of a view and an account.
+"""Sorts the gated pods of a tenant into its queue and books it from its head on, by a view and an account alone.
 
 A pod that adds nothing to a row never waits for that row: a pod of a booked gang, and the replacement of an ended pod.
 All others are queued by tier, then by the age of their workload.
+
+A queued unit is booked as a review books it: a gang as a whole, a pod by its reservation. So this leader or the next
+one may open the gate of each pod that has a reservation. The reservation for the head of the queue is an entry too.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
-from webhook.ledger.account import Account, GangKey, at_tier
+from webhook.ledger.account import Account, Entry, GangKey, at_tier
+from webhook.ledger.draft import NotNow
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
-from webhook.ledger.protocol import Booking, Declared, GangBooking
-from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.values.tenants import Tenant
+from webhook.ledger.leader.rewrite import book_with_its_pods
+from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking
+from webhook.ledger.versions import WorkingCopy
+from webhook.policy.quota.charges import Charge, Shortfall, shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 QueueKey = tuple[int, str, int]
 
@@ -141,3 +149,159 @@ def queued_with(pod: GatedPod, view: PodView) -> GangKey | None:
     if found.charges == () and not found.stopped:
         return None  # it makes a single pod, or another controller makes its pods
     return of.namespace, uid  # a stopped one makes no pods, so it was resumed and the view lags, or they are deleted
+
+
+def book_queue(copy: WorkingCopy, view: PodView) -> list[Queued]:
+    """Book all units that have room, in order. Return those that stay queued."""
+    # 1. Drop the reservations for the queue, and those of gated pods that ask for something else by now.
+    before = copy.account
+    copy.put(replace(before, entries=tuple(each for each in before.entries if _stays(each, view))))
+    queue = _Queue(copy, view, before)
+
+    # 2. Book the pods that add nothing to any row. They never wait.
+    units = queue_of(copy.account, view, copy.version.active)
+    found = [each for each in units if each.gang is not None or not queue.adds_nothing(each.first)]
+
+    # 3. Book all others in order. Pods of a gang that grows wait with it.
+    waiting = [queued for each in found if not each.grows for queued in queue.book(each)]
+
+    # 4. Keep the account as it was if nothing has changed, so that nothing is written.
+    if copy.account.entries == before.entries:
+        copy.put(before)
+    return waiting
+
+
+def _stays(entry: Entry, view: PodView) -> bool:
+    pod = view.gated.get(entry.uid) if entry.state == "Reserved" else None
+    return entry.state != "ForQueue" and (pod is None or pod.asks_for(entry))
+
+
+class _Queue:
+    """The queue of one tenant, while it is booked into a copy of the account."""
+
+    def __init__(self, copy: WorkingCopy, view: PodView, before: Account) -> None:
+        self._copy = copy
+        self._view = view
+        self._tenant = copy.version.active
+        # 1. Who was first before, rows that somebody reserves by now, and rows whose head has waited for too long.
+        self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
+        self._reserved = set[QuotaRow]()
+        self._overstayed = set[QuotaRow]()
+        # 2. By the identity of charges: the leader's view has one object for equal charges of thousands of pods.
+        self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
+        self._full = dict[int, Shortfall]()
+
+    def adds_nothing(self, pod: GatedPod) -> bool:
+        """Book a pod if it adds nothing to any row, and tell whether it was booked."""
+        booking = booking_of(pod, self._tenant)
+        free = pod.asks_for_gpus and self._copy.draft.adds_nothing(booking)
+        return free and isinstance(self._copy.book(booking), Booked)
+
+    def book(self, waiting: QueuedUnit) -> Iterator[Queued]:
+        """Book a unit if it has room. Yield what of it stays queued. A gang without a gated pod is not queued."""
+        # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
+        if waiting.gang is not None:
+            waiting = replace(waiting, pods=self._not_booked(waiting.pods))
+            if not waiting.pods:
+                return
+        rows = self._rows(waiting)
+        if rows & self._reserved:
+            yield Queued(waiting)
+            return
+
+        # 2. Book it. If one of thousands of equal pods has no room, the others have none either.
+        charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
+        booking = waiting.gang or booking_of(waiting.first, self._tenant)
+        answer = self._full.get(charge) or self._booked(waiting, booking)
+        if isinstance(answer, Booked):
+            # The pods beyond a gang's minimum are booked one by one, at the position of their gang.
+            for pod in self._not_booked(waiting.pods) if waiting.gang is not None else ():
+                if pod.asks_for_gpus:
+                    yield from self.book(QueuedUnit((pod,), waiting.sort_key))
+            return
+        if charge and isinstance(answer, Shortfall) and not waiting.first.holding.charge.shared:
+            self._full[charge] = answer
+
+        # 3. A unit that can never fit blocks nobody. The first that waits for a row reserves it.
+        short = answer if isinstance(answer, Shortfall) else None
+        passes = isinstance(answer, NotNow) and not answer.soon
+        never = passes or shortfall(waiting.charges, self._tenant, {}) is not None
+        if self._tenant.hold_order == "Strict" and not never:
+            self._reserve(waiting, booking, rows, short)
+        yield Queued(waiting, short)
+
+    def _not_booked(self, pods: Iterable[GatedPod]) -> tuple[GatedPod, ...]:
+        booked = {each.uid for each in self._copy.account.reserved}
+        return tuple(each for each in pods if each.uid not in booked)
+
+    def _booked(self, waiting: QueuedUnit, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
+        """Book a gang as a whole, and then its pods inside it."""
+        if not isinstance(booking, GangBooking):
+            return self._copy.book(booking)
+        answer = book_with_its_pods(self._copy, self._view, booking)
+        if isinstance(answer, Booked):
+            for pod in waiting.pods:
+                self.adds_nothing(pod)
+        return answer
+
+    def _reserve(
+        self, waiting: QueuedUnit, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
+    ) -> None:
+        """Reserve GPUs for the head of the queue.
+
+        On rows that are short it reserves all that it asks for. On its other rows it reserves what it needs beyond the
+        GPUs that are about to be released, because otherwise another tier fills the total and the head never has room
+        on both rows at once. After its time it reserves nothing, and no later unit reserves these rows.
+        """
+        # 1. What it adds to each row, and which rows are short. If too many creates are under way, none is known.
+        if short is None:
+            self._reserved |= rows
+            return
+        usage, adds = self._copy.usage, self._copy.draft.added_by(booking)
+        missing = {row: usage[row] + gpus - row.hard for row, gpus in adds.items() if gpus > 0}
+        lacking = {row for row, gpus in missing.items() if gpus > 0}
+        lacking = lacking or {row for row in rows if usage[row] > row.hard}  # its vacant slot is not filled there
+        if lacking & self._overstayed:
+            return
+
+        # 2. Its time began when it became the head.
+        until, reserves = self._until(waiting.uid), dict[str, Decimal]()
+        if until and until <= self._view.ended.now():
+            self._overstayed |= lacking
+        else:
+            self._reserved |= lacking
+            for row in missing:
+                ends = max((missing[each] for each in lacking if _is_part_of(each, row)), default=Decimal(0))
+                gpus = adds[row] if row in lacking else max(adds[row] - ends, Decimal(0))
+                reserves |= {row.label: gpus} if gpus else {}
+        first = waiting.first
+        self._copy.draft.reserve(
+            Entry(
+                uid=waiting.uid,
+                namespace=first.holding.namespace,
+                state="ForQueue",
+                reserves=reserves,
+                rank=first.priority,
+                until=until,
+            )
+        )
+
+    def _until(self, uid: str) -> int:
+        """Return when the time of a head is over, in seconds since 1970; 0 for never. The account remembers it."""
+        before, limit = self._heads.get(uid), self._tenant.reserve_seconds
+        if limit is None:
+            return 0
+        latest = int(self._view.ended.now()) + limit  # the clock of another leader may be ahead
+        return min(before.until or latest, latest) if before is not None else latest
+
+    def _rows(self, waiting: QueuedUnit) -> set[QuotaRow]:
+        """Return the rows on which a unit counts. Thousands of pods share a charge."""
+        same = tuple(map(id, waiting.charges))
+        if same not in self._rows_of:
+            self._rows_of[same] = {row for charge in waiting.charges for row in charge.rows(self._tenant)}
+        return self._rows_of[same]
+
+
+def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
+    """Tell whether everything that counts on `row` counts on `whole` too."""
+    return whole.tier in (None, row.tier) and whole.flavor in (None, row.flavor)

@@ -15,8 +15,7 @@ from webhook.ledger.account import Account, NamespaceState
 from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.moving import Moving
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.terms import AT_ONCE
-from webhook.ledger.leader.world import Leading, Pods
+from webhook.ledger.leader.terms import AT_ONCE, Leading, Pods
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.tenant_status import Count
 
@@ -64,7 +63,7 @@ class Restoring:
 
     def _is_remembered(self, version: Version) -> bool:
         remembered = self._versions.remembered(version.name)
-        return remembered is not None and remembered.uid == version.quota.uid
+        return remembered is not None and remembered.quota.uid == version.quota.uid
 
     def _account(self, claimed: Version) -> Account:
         """Return the remembered account; for a new TenantQuota its tenant's namespaces that no other account has.

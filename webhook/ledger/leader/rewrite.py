@@ -71,7 +71,7 @@ def rewritten(
         if uid and (pod := view.get(uid)) and pod.namespace in account.namespaces
     }
 
-    # 3. Sum all other pods, those of a gang inside its slot. Reservations for the queue change in queue_booking.py.
+    # 3. Sum all other pods, those of a gang inside its slot. Reservations for the queue change in queue.py.
     mates = defaultdict[GangKey, list[str]](list)
     for each in listed.values():
         mates[each.gang].append(each.uid)

@@ -68,7 +68,8 @@ def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
         return None
     runs = Phrase("as-tier", tier=truth) if truth else Phrase("without-tier")
     field = f"metadata.labels[{TIER_LABEL}]"
-    return Refusal(Reason.CHANGED, "tier-label-changed", field, after=after or "absent", runs=runs)
+    pod = old.metadata.name
+    return Refusal(Reason.CHANGED, "tier-label-changed", field, after=after or "absent", runs=runs, pod=pod)
 
 
 def changed_mark(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:

@@ -1,13 +1,15 @@
 """Bounds the tier of a workload by its type and its tenant's ceiling and quota, and the class of any other pod.
 
 A tier that a person asked for and may not have is Refused. A tier that we chose is lowered, with a warning. A pod over
-its tenant's quota runs at a lower tier, if the tenant asks for that.
+its tenant's quota runs at a lower tier, if the tenant asks for that. Type and ceiling bound a lower tier too.
 """
+
+from collections.abc import Iterable
 
 from msgspec import structs
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused, shown
 from webhook.policy.assignment.request import (
     TIER_LABEL,
     UNTIERED_LABEL,
@@ -132,7 +134,7 @@ def _other_class_within(tenant: Tenant, asked: TierRequest) -> None:
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRequest) -> Assignment:
-    tier = next((each for each in allowed_tiers(tenant, asked.policy) if each.value < chosen.value), None)
+    tier = next((each for each in acceptable(asked) if each.value < chosen.value), None)
     if tier is None:
         raise Refused(
             Reason.CEILING,
@@ -153,13 +155,25 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRe
 
 
 def _allowance(tenant: Tenant, asked: TierRequest) -> Phrase:
-    if tenant.allowed_tiers is None and tenant.max_tier and asked.policy.tiers.get(tenant.max_tier) is None:
-        return Phrase("allowance-unknown", max_tier=tenant.max_tier, tenant=tenant.name)
-    return Phrase("allowance", tiers=_names(acceptable(asked)), tenant=tenant.name)
+    """Return the tiers that it may use; without any, the field of the TenantQuota or the policy that allows none."""
+    if tiers := acceptable(asked):
+        return Phrase("allowance", tiers=_names(tiers), tenant=tenant.name)
+    if allowed := allowed_tiers(tenant, asked.policy):
+        of_type, workload_type = allowed_by_type(asked), asked.evidence.type if asked.evidence else None
+        return Phrase(
+            "allowance-apart", type=workload_type, of_type=of_type, of_tenant=_names(allowed), tenant=tenant.name
+        )
+    known = _names(asked.policy.tiers)
+    if tenant.allowed_tiers is None:
+        field, names = "maxTier", [tenant.max_tier or ""]
+    else:
+        field, names = "allowedTiers", [*tenant.allowed_tiers] or ["empty"]
+    named = tuple(map(shown, names))
+    return Phrase("allowance-unknown", field=field, named=named, known=known, tenant=tenant.name)
 
 
-def _names(tiers: list[Tier]) -> tuple[str, ...]:
-    return tuple(tier.name for tier in tiers) or ("no tier",)
+def _names(tiers: Iterable[Tier]) -> tuple[str, ...]:
+    return tuple(tier.name for tier in tiers) or ("none",)
 
 
 def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierRequest) -> Assignment:

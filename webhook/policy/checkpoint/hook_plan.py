@@ -29,6 +29,7 @@ from webhook.policy.checkpoint.hook_kinds import (
     unwanted,
 )
 from webhook.policy.checkpoint.listen import (
+    REPORT_VOLUME,
     VolumeMounted,
     can_report,
     listener,
@@ -37,6 +38,7 @@ from webhook.policy.checkpoint.listen import (
     report_volume,
 )
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
+from webhook.policy.checkpoint.work_lost import LEAST_AT_RISK, MAX_AT_RISK, MOST_AT_RISK, max_at_risk
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
@@ -48,7 +50,7 @@ TIMEOUT = f"{CHECKPOINT}-timeout"
 """Seconds that a save may take, instead of the policy's."""
 FIELDS = {name: f"{CHECKPOINT}-{name.replace('_', '-')}" for name in READERS}
 """The annotation of each field of a hook."""
-KNOWN = (CHECKPOINT, TIMEOUT, *FIELDS.values())
+KNOWN = (CHECKPOINT, TIMEOUT, MAX_AT_RISK, *FIELDS.values())
 _KINDS: tuple[HookKind, ...] = get_args(HookKind)
 
 
@@ -56,7 +58,8 @@ class HookRequest(msgspec.Struct, frozen=True):
     """The requested hook. `by_policy` is the hook that the policy alone would give.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind). `cap` is
-    the longest grace period that the hook may ask for, and `uncut` the seconds that were asked for.
+    the longest grace period that the hook may ask for, and `uncut` the seconds that were asked for. `max_at_risk` is
+    the text of that annotation.
     """
 
     hook: Hook
@@ -64,6 +67,7 @@ class HookRequest(msgspec.Struct, frozen=True):
     fields: Mapping[str, str] = msgspec.field(default_factory=dict)
     cap: int = 0
     uncut: int = 0
+    max_at_risk: str = ""
 
     @property
     def by_annotation(self) -> bool:
@@ -97,10 +101,16 @@ def requested_hook(
     most = longest_save(checkpoint, tier)
     within = structs.replace(hook, seconds=min(hook.seconds, most))
     fields = {name: note.place for name, note in found.items()}
-    return HookRequest(within, by_policy, fields, most + checkpoint.margin, hook.seconds)
+    bound = found.get("max_at_risk")
+    if bound is not None and max_at_risk(bound.text) is None:
+        least, most = LEAST_AT_RISK, MOST_AT_RISK
+        raise Refused(Reason.HOOK, "max-at-risk-wrong", bound.place, value=bound.text, least=least, most=most)
+    text = bound.text if bound else ""
+    return HookRequest(within, by_policy, fields, most + checkpoint.margin, hook.seconds, text)
 
 
-_KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
+_KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, "max_at_risk": MAX_AT_RISK, **FIELDS}
+_OF_ANY_KIND = ("seconds", "max_at_risk")
 _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 
@@ -113,7 +123,7 @@ def _found(carriers: _Carriers) -> Mapping[str, _Note]:
     if "kind" not in found:
         return found
     near = found["kind"].distance
-    return {name: note for name, note in found.items() if name == "seconds" or note.distance <= near}
+    return {name: note for name, note in found.items() if name in _OF_ANY_KIND or note.distance <= near}
 
 
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:
@@ -187,6 +197,11 @@ class HookPlan(msgspec.Struct, frozen=True):
     variables: tuple[tuple[int, str, str], ...] = ()
     volumes: tuple[VolumeMounted, ...] = ()
 
+    @property
+    def reports(self) -> bool:
+        """Tell whether the pod gets the means to report its saves."""
+        return any(each.volume["name"] == REPORT_VOLUME for each in self.volumes)
+
 
 class HookDecision(msgspec.Struct, frozen=True):
     """The requested hook and its plan; without a plan, `why_not` says why the pod can't have the hook.
@@ -238,7 +253,7 @@ def plan_hook(
         return HookDecision(asked, holders, HookPlan("sigterm", grace, variables=variables))
     plan = HookPlan(hook.kind, grace, free, handler, _folder(pod, hook, free))
     if hook.kind == "listen" or hook.reports:
-        plan = _equipped(pod, plan, hook, facts, policy)
+        plan = _equipped(pod, plan, structs.replace(asked, hook=hook), facts, policy)
     return HookDecision(asked, holders, plan)
 
 
@@ -256,8 +271,9 @@ def _in_a_volume(container: Container, folder: str) -> bool:
     return any(folder.startswith(f"{path}/") for path in paths if path)
 
 
-def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
+def _equipped(pod: Pod, plan: HookPlan, asked: HookRequest, facts: Facts, policy: TierPolicy) -> HookPlan:
     """Return the plan with the listener, and with its means to report if somebody receives reports."""
+    hook = asked.hook
     listens, target = hook.kind == "listen", policy.reports if hook.reports and can_report(pod) else None
 
     def variables(index: int) -> Iterator[tuple[str, str]]:
@@ -271,7 +287,7 @@ def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPo
     return structs.replace(
         plan,
         variables=tuple((index, *each) for index in plan.containers for each in variables(index)),
-        volumes=(*brought, report_volume()) if target else brought,
+        volumes=(*brought, report_volume(asked.max_at_risk)) if target else brought,
     )
 
 

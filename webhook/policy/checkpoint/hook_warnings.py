@@ -12,6 +12,7 @@ from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.checkpoint.hook_plan import FIELDS, OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.listen import hides_path
 from webhook.policy.checkpoint.programs import LONGEST, is_first_process, lost_checkpoints, sleeps
+from webhook.policy.checkpoint.work_lost import MAX_AT_RISK
 from webhook.policy.values.tier_policy import Checkpoint, HookKind
 
 
@@ -41,6 +42,9 @@ def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
     other = asked.by_policy.kind not in ("none", hook.kind, *_PART_OF.get(hook.kind, ()))
     if asked.by_annotation and other and decision.holders and not why_not:
         yield AdmissionWarning("hook-overrides-policy", kind=hook.kind, policy=asked.by_policy.kind)
+
+    if "max_at_risk" in asked.fields and decision.holders and not (plan and plan.reports):
+        yield AdmissionWarning("max-at-risk-unheard", key=MAX_AT_RISK)
 
     # 2. The hook needs something of the pod that is not visible here.
     if plan is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import AdmissionWarning, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Refused
 from webhook.objects.view import Tree, View, all_at, at, listed, mapped, view
 from webhook.policy.workloads.kind_table import KindRow
 
@@ -273,9 +273,15 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
         yield before_wished
 
 
+_IGNORE = Phrase("ignore-disruption")
+_WAYS = {"OnFailure": Phrase("never-restart")}
+"""The way out by restartPolicy. The API server accepts a podFailurePolicy with Never alone."""
+
+
 def _counted(job: JobSeen, field: str, limit: int, *, adds: bool) -> AdmissionWarning:
     """Return the warning that preemptions count. A runtime whose pods would restart Never would get our policy."""
-    never, own = job.spec.template.spec.restart_policy == "Never", job.spec.pod_failure_policy is not None
-    if adds and job.path.startswith("runtime") and not never and not own:
+    policy, of_runtime = job.spec.template.spec.restart_policy, job.path.startswith("runtime")
+    if adds and of_runtime and policy != "Never" and job.spec.pod_failure_policy is None:
         return AdmissionWarning("runtime-backoff", limit=limit)
-    return AdmissionWarning("job-backoff", field=field, limit=limit)
+    field, way = f"the runtime's {field}" if of_runtime else field, _WAYS.get(policy, _IGNORE)
+    return AdmissionWarning("job-backoff", field=field, limit=limit, way=way)

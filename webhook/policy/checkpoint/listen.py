@@ -22,6 +22,7 @@ from webhook.objects.pods import Container, Pod, Variable
 from webhook.objects.refusal import Phrase
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
+from webhook.policy.checkpoint.work_lost import MAX_AT_RISK
 from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload, gang_among
@@ -153,10 +154,11 @@ def listener_variables(
         yield _RUN, run
 
 
-def report_volume() -> VolumeMounted:
-    """Return the volume with the token, and its mount path."""
+def report_volume(max_at_risk: str = "") -> VolumeMounted:
+    """Return the volume with the token, and its mount path. A workload's bound of work at risk goes onto its pods."""
+    annotations = {MAX_AT_RISK: max_at_risk} if max_at_risk else {}
     mount = {"name": REPORT_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
-    return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount)
+    return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount, annotations)
 
 
 def can_report(pod: Pod) -> bool:

@@ -18,6 +18,17 @@ from msgspec import Meta
 MINUTE, HOUR = 60.0, 3600.0
 
 
+MAX_AT_RISK = "gpu-tiers.dev/checkpoint-max-at-risk"
+"""The annotation of a pod with the most seconds of work that it may lose; it comes before the tier's."""
+LEAST_AT_RISK, MOST_AT_RISK = 10, 7 * 86_400
+
+
+def max_at_risk(text: str) -> int | None:
+    """Return the seconds that the annotation gives; None if it gives no number from 10 s to a week."""
+    seconds = int(text) if text.isdecimal() and len(text) <= len(str(MOST_AT_RISK)) else 0
+    return seconds if LEAST_AT_RISK <= seconds <= MOST_AT_RISK else None
+
+
 class LastSave(msgspec.Struct, frozen=True):
     """The last complete save of a pod, in seconds since 1970, and its step if known."""
 
@@ -92,8 +103,8 @@ IN_WORDS: dict[Saved, str] = {
     "not-saved": "it did NOT save{because}",
     "nothing-listens": "it did NOT save: its program knows nothing of the checkpoint hook",
     "hook-ended": "its hook ended without an error",
-    "no-hook": "it had no preStop hook but {grace} s after SIGTERM to save, and nothing tells whether it did",
-    "unknown": "nothing tells whether it saved",
+    "no-hook": "it had no preStop hook but {grace} s after SIGTERM to save; whether it saved is unknown",
+    "unknown": "whether it saved is unknown",
 }
 
 _OUTCOME_LINE = re.compile(

@@ -59,6 +59,9 @@ class CommandTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variables: Mapping[WorkloadType, Commands]
     noise: str
     script: str
+    plain: str
+    waits: str
+    wrapped: str
 
 
 class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -108,34 +111,18 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
-_STARTER = r"(?:(?:\S*/)?(?:mpirun|mpiexec|horovodrun|srun)\b[^\n;&|]{0,500}?\s(?=(?:\S*/)?(?:python[\d.]*|sleep) ))?"
-"""A program that starts another one after its options, once for each process."""
-_PLAIN = re.compile(
-    rf"(?:\S*sh (?:-\S+ )*)?{_STARTER}(?:"
-    r"sleep +[\d.]+[smh]?[\s;]*"
-    r"|(?:\S*/)?python[\d.]* (?:-u )?-c (?![\s\S]*(?:train|epoch|optim|backward|\.fit\b))[\s\S]*)"
-)
 _CONTINUED = "\\\n"
 _END_OF_COMMAND = re.compile(r"(\n|;|(?<![&>|<\\])&(?=[\s)]|\Z))")
 _KILLS = re.compile(r"(?:\A|[\n;&|])[ \t]*kill\b")
-_WAITS = re.compile(
-    r"(?:\A|[\n;&|(]|\bdo)[ \t]*(?:wait(?![\w.-])|(?:exec +)?(?:tail +-\S*f|sleep +(?:inf|\d{4,}|\d+[dh]))|"
-    r"while +(?:true|:|\[ *1 *\]) *; *do +sleep)"
-)
 
 _PYTHON_SCRIPT = re.compile(r"(?<![\w.-])python[\d.]*(?: +-[a-z]\b)* +(?!-)(?:\S{0,200}/)?([\w-]{1,100})\.py\b")
 """Python with the user's own script."""
 
-_WRAPPED = re.compile(
-    r"(?:\A|[\n;&|]|\b(?:ba|da|z)?sh (?:-\w{1,9} )?-\w{0,4}c) *"
-    r"(?!(?:for|while|until|if|case|set|trap|kill|function|local|alias|test|env)\b)"
-    r"[a-z][\w.-]{0,60} +(?P<program>[a-z][\w-]{0,60})(?![\w./:=@-])"
-)
-"""The second word of a command: the program that a wrapper starts."""
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
-_NOISE, _SCRIPT = (re.compile(each.replace("\n", "")) for each in (COMMANDS.noise, COMMANDS.script))
+_WRITTEN = (COMMANDS.noise, COMMANDS.script, COMMANDS.plain, COMMANDS.waits, COMMANDS.wrapped)
+_NOISE, _SCRIPT, _PLAIN, _WAITS, _WRAPPED = (re.compile(each.replace("\n", "")) for each in _WRITTEN)
 _SCRIPTS = WORDS.script_words.keys() | WORDS.one_off_tasks
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _OF_ANYTHING = frozenset(["app", "main", "server"])

@@ -11,6 +11,7 @@ from webhook.policy.devices import DeviceClaim, DeviceKey, Inventory
 from webhook.policy.preemption.disruption_budget import DisruptionBudget
 from webhook.policy.preemption.node_state import NodeState
 from webhook.policy.preemption.pod_state import PodState
+from webhook.policy.preemption.storage_state import StorageState
 from webhook.policy.values.tier_policy import TierPolicy
 
 OVERDUE = 60.0
@@ -34,7 +35,8 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
     """Nodes by name, pods that have not ended by uid, ResourceClaims and PodGroups by namespace/name.
 
     `budgets` are by namespace. `at_risk` is what a pod would lose by its end, in GPU-seconds; 0 where it is not named.
-    `now` is in seconds since 1970.
+    `unsaved_since` is the time of the last save of each pod that saves when it is asked, or of its start. Times are in
+    seconds since 1970.
     """
 
     nodes: Mapping[str, NodeState]
@@ -45,6 +47,8 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
     budgets: Mapping[str, Sequence[DisruptionBudget]] = msgspec.field(default_factory=dict)
     groups: Mapping[str, PodGroup] = msgspec.field(default_factory=dict)
     at_risk: Mapping[str, float] = msgspec.field(default_factory=dict)
+    unsaved_since: Mapping[str, float] = msgspec.field(default_factory=dict)
+    storage: StorageState = StorageState()
 
     @cached_property
     def pods_on(self) -> Mapping[str, list[PodState]]:
@@ -70,12 +74,26 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return found
 
     @cached_property
+    def repelling(self) -> Sequence[PodState]:
+        """The pods on nodes whose required anti-affinity keeps others off."""
+        return [pod for pod in self.pods.values() if pod.repels and pod.node in self.nodes]
+
+    @cached_property
     def members(self) -> Mapping[str, list[PodState]]:
         """The pods of each PodGroup."""
         found: defaultdict[str, list[PodState]] = defaultdict(list)
         for pod in self.pods.values():
             if pod.pod_group:
                 found[pod.pod_group].append(pod)
+        return found
+
+    @cached_property
+    def volume_users(self) -> Mapping[str, list[PodState]]:
+        """The pods that use each PersistentVolumeClaim."""
+        found: defaultdict[str, list[PodState]] = defaultdict(list)
+        for pod in self.pods.values():
+            for used in pod.volumes:
+                found[used.key].append(pod)
         return found
 
     def ending(self, within: float) -> frozenset[str]:

@@ -10,7 +10,7 @@ The order of nodes and of pods is kube-scheduler's, with the work that would be 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import inf
 
@@ -20,11 +20,15 @@ from msgspec.structs import replace
 from webhook.objects.node_fit import obstacle
 from webhook.objects.refusal import Phrase
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
-from webhook.policy.preemption.disruption_budget import DisruptionBudget
+from webhook.policy.preemption.evictable_units import evictable_units, over_budget
+from webhook.policy.preemption.nobody_evicted import NobodyEvicted
 from webhook.policy.preemption.node_state import RESERVED, NodeState
-from webhook.policy.preemption.pod_state import PodState
-from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, NobodyEvicted, Preemptor, preemptor_of
-from webhook.policy.preemption.reservation import reservation_on, reservations
+from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, Preemptor, preemptor_of
+from webhook.policy.preemption.reservation import (
+    is_shareable,
+    reservations,
+    waiting_gangs,
+)
 from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, Wishes
 
 MOST_TRIES = 2000
@@ -35,38 +39,47 @@ MOST_PROBLEMS = 3
 
 Cost = tuple[float, ...]
 """The price of a choice: the lower, the better."""
+Known = dict[object, Phrase]
 WORTH_WAITING = 4
 """The parts of it that are worth to wait for another preemptor: those up to the highest tier that is evicted."""
 
 
 def decide_preemption(
-    gang: str, state: ClusterState, rules: Rules, within: frozenset[str] | None = None
+    gang: str, state: ClusterState, rules: Rules, within: frozenset[str] | None = None, known: Known | None = None
 ) -> EvictionPlan | Phrase:
-    """Decide for a gang, or for a pod by its uid. `within`: nobody is evicted on other nodes than these."""
+    """Decide for a gang, or for a pod by its uid. `within`: nobody is evicted on other nodes than these.
+
+    `known` gets the answers by which nobody is evicted. In one state they are those of all that need the same.
+    """
+    alike: object = None
     try:
-        return _plan(gang, state, rules, within)
+        preemptor = preemptor_of(gang, state, rules)
+        alike = preemptor.tier.name, preemptor.priority, tuple(map(_same, preemptor.needs))
+        return (known or {}).get(alike) or _plan(preemptor, state, rules, within)
     except NobodyEvicted as nobody:
+        if known is not None and alike:
+            known[alike] = nobody.why
         return nobody.why
 
 
-def _plan(gang: str, state: ClusterState, rules: Rules, within: frozenset[str] | None) -> EvictionPlan:
-    # 1. Who waits, and on which nodes it could run.
-    preemptor = preemptor_of(gang, state, rules)
+def _plan(preemptor: Preemptor, state: ClusterState, rules: Rules, within: frozenset[str] | None) -> EvictionPlan:
+    # 1. On which nodes it could run.
     search = _Search(preemptor, state, rules)
 
     # 2. What is free, or comes free.
     ending = state.ending(rules.longest_grace)
-    if (node := search.room_without_eviction(frozenset())) is not None:
-        raise NobodyEvicted("preemption-devices-free", pod=preemptor.shown, node=node)
-    if (node := search.room_without_eviction(ending)) is not None:
-        raise NobodyEvicted("preemption-holders-ending", pod=preemptor.shown, node=node)
+    for gone, answer in ((frozenset[str](), "preemption-devices-free"), (ending, "preemption-holders-ending")):
+        if (node := search.room_without_eviction(gone)) is not None:
+            if search.may_join(node):
+                return EvictionPlan(preemptor, (node,), ())
+            raise NobodyEvicted(answer, pod=preemptor.shown, node=node)
 
     # 3. What the scheduler evicts for.
     if (node := search.made_by_scheduler(ending)) is not None:
         raise NobodyEvicted("preemption-by-scheduler", pod=preemptor.shown, node=node)
 
     # 4. Who could be evicted.
-    units = _units(preemptor, state, rules)
+    units = evictable_units(preemptor, state, rules)
     if within is not None:
         units = {node: found for node, found in units.items() if node in within}
     if not search.place(ending, units):
@@ -87,7 +100,7 @@ def _plan(gang: str, state: ClusterState, rules: Rules, within: frozenset[str] |
 class _Shape(msgspec.Struct, eq=False):
     """The pods of a preemptor that need the same, and the rooms that take them: by DRA, and by a device plugin.
 
-    `shared` are reserved for another preemptor, which may leave some of their room.
+    `shared` are reserved for other preemptors, which may leave some of their room.
     """
 
     need: Need
@@ -96,6 +109,10 @@ class _Shape(msgspec.Struct, eq=False):
     plugged: list[NodeCapacity]
     shared: list[NodeCapacity]
 
+    @property
+    def rooms(self) -> list[NodeCapacity]:
+        return [*self.shared, *self.taking]
+
 
 class _Search:
     """Looks for a node for each pod of a preemptor. `place` leaves the `nodes`, and the units `chosen` for eviction."""
@@ -103,6 +120,7 @@ class _Search:
     def __init__(self, preemptor: Preemptor, state: ClusterState, rules: Rules) -> None:
         self._preemptor, self._state, self._rules = preemptor, state, rules
         others = _preemptors_on(preemptor.gang, state, rules)
+        self._joins, self._left = _shared_nodes(preemptor, state, rules)
         needs = (*preemptor.needs, *(need for other in others.values() for need in other))
         every = (wanted for need in needs for choice in need.choices for wanted in choice)
         self._wishes: Wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
@@ -112,15 +130,18 @@ class _Search:
             )
             for node, other in others.items()
         }
+        self._closed = (self._taken.keys() | self._left) - self._joins
+        self._drivers = frozenset(driver for need in needs for driver in need.volumes.drivers)
         self._rooms: dict[str, NodeCapacity] = {}
         self.chosen: list[Unit] = []
-        self._shapes: list[_Shape] = []
-        known: dict[object, _Shape] = {}
+        shapes: dict[object, _Shape] = {}
+        self._pods = []
         for need in preemptor.needs:
             key = _same(need)
-            if key not in known:
-                known[key] = self._shape(need)
-            self._shapes.append(known[key])
+            if key not in shapes:
+                shapes[key] = self._shape(need)
+            self._pods.append(shapes[key])
+        self._shapes = tuple(shapes.values())
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -135,11 +156,14 @@ class _Search:
                 problems[problem] += 1
                 continue
             if name not in self._rooms:
-                self._rooms[name] = NodeCapacity(node, self._state, self._wishes)
+                self._rooms[name] = NodeCapacity(node, self._state, self._wishes, self._drivers)
+            if lacking := self._rooms[name].lacking(need.amounts):
+                problems[f"short of {lacking}"] += 1
+                continue
             plugged = any(node.plugs(resource) for resource in need.by_class)
             rooms = shape.shared if name in self._taken else shape.plugged if plugged else shape.taking
             rooms.append(self._rooms[name])
-        if not shape.taking and not shape.shared:
+        if not shape.rooms:
             reasons = tuple(f"{text} ({count})" for text, count in problems.most_common(MOST_PROBLEMS))
             raise NobodyEvicted("preemption-no-node", pod=need.pod.shown, problems=reasons)
         return shape
@@ -152,13 +176,15 @@ class _Search:
 
     def _problem(self, need: Need, node: NodeState) -> str:
         """Return why a node does not take a pod, however free it is; "" where it does."""
-        reservation, taints = reservation_on(node), node.taints
         if not node.is_open:
             return "not ready or cordoned"
-        if node.name in self._taken:
-            taints = tuple(each for each in taints if each.key != RESERVED)
-        elif node.reserved_for and (reservation is None or reservation.gang != self._preemptor.gang):
+        if node.reserved_for and node.name not in self._joins | self._closed:
             return "reserved for another pod"
+        if need.is_repelled_from(node.labels):
+            return "closed to it by the anti-affinity of a pod"
+        if not need.volumes.reached_from(node.name, node.labels):
+            return "out of reach of its volumes"
+        taints = tuple(each for each in node.taints if each.key != RESERVED)
         return obstacle(need.spec, node.name, node.labels, taints)
 
     def room_without_eviction(self, gone: frozenset[str]) -> str | None:
@@ -167,34 +193,30 @@ class _Search:
         Raises NobodyEvicted where that takes too long to tell.
         """
         self._begin()
-        shapes = {id(each): each for each in self._shapes}
-        fitting = {
-            key: [room for room in (*each.taking, *each.shared) if room.has_any(each.demands, gone)]
-            for key, each in shapes.items()
-        }
+        fitting = {each: [room for room in each.rooms if room.has_any(each.demands, gone)] for each in self._shapes}
         # Pods that need the same may go wherever the first of them fit: nothing else has to be tried for them.
-        for shape in shapes.values():
+        for shape in self._shapes:
             if len(shape.demands) == 1:
                 self._begin()
-                alike = [each for each in self._shapes if each is shape]
+                alike = [each for each in self._pods if each is shape]
                 if not self._placed(alike, fitting, gone, len(alike)):
                     return None
-                if len(shapes) == 1:
+                if len(self._shapes) == 1:
                     return self.nodes[0]
         self._begin()
-        return self.nodes[0] if self._placed(self._shapes, fitting, gone, MOST_TRIES) else None
+        return self.nodes[0] if self._placed(self._pods, fitting, gone, MOST_TRIES) else None
 
     def _placed(
-        self, shapes: Sequence[_Shape], fitting: Mapping[int, list[NodeCapacity]], gone: frozenset[str], tries: int
+        self, pods: Sequence[_Shape], fitting: Mapping[_Shape, list[NodeCapacity]], gone: frozenset[str], tries: int
     ) -> bool:
         """Try all placements of these pods. With as many `tries` as pods, only the first that offers itself."""
-        only_first, left = tries == len(shapes), tries
+        only_first, left = tries == len(pods), tries
 
         def rest_fits(index: int) -> bool:
             nonlocal left
-            if index == len(shapes):
+            if index == len(pods):
                 return True
-            for room, demand in product(fitting[id(shapes[index])], shapes[index].demands):
+            for room, demand in product(fitting[pods[index]], pods[index].demands):
                 if not room.fits(demand, gone):
                     continue
                 if not left:
@@ -219,15 +241,14 @@ class _Search:
     def place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
         """Find the cheapest node for each pod once the pods of these uids are `gone`, and evicted units with them."""
         self._begin()
-        known: dict[tuple[int, int], dict[str, tuple[Cost, list[Unit]]]] = {}
-        for shape in self._shapes:
+        known: dict[tuple[_Shape, int], dict[str, tuple[Cost, list[Unit]]]] = {}
+        for shape in self._pods:
             # 1. The cheapest node for the first of its choices that some node has.
             for number, demand in enumerate(shape.demands):
-                if (id(shape), number) not in known:
-                    rooms = (*shape.taking, *shape.shared)
-                    weighed = ((room.node.name, self._weighed(room, demand, gone, units)) for room in rooms)
-                    known[id(shape), number] = {name: found for name, found in weighed if found}
-                costs = known[id(shape), number]
+                if (shape, number) not in known:
+                    weighed = ((room.node.name, self._weighed(room, demand, gone, units)) for room in shape.rooms)
+                    known[shape, number] = {name: found for name, found in weighed if found}
+                costs = known[shape, number]
                 if costs:
                     break
             else:
@@ -239,9 +260,9 @@ class _Search:
             self.chosen += victims
             gone = gone.union(*(each.uids for each in victims))
             room.demand += demand
-            for other in {id(each): each for each in self._shapes}.values():
+            for other in self._shapes:
                 for number, again in enumerate(other.demands):
-                    costs = known.get((id(other), number), {})
+                    costs = known.get((other, number), {})
                     if costs.pop(best, None) and (found := self._weighed(room, again, gone, units)):
                         costs[best] = found
         return True
@@ -254,7 +275,8 @@ class _Search:
             return None
         cost = self._cost(victims)
         # A node that is reserved for another pod is waited for only where higher tiers would be evicted elsewhere.
-        return (*cost[:WORTH_WAITING], inf) if room.node.name in self._taken else cost, victims
+        waits = room.node.name in self._closed
+        return (*cost[:WORTH_WAITING], inf) if waits else cost, victims
 
     def _cost(self, victims: list[Unit]) -> Cost:
         """Return what the choice of a node costs. The eviction of a pod that does not end in time would not help."""
@@ -264,28 +286,32 @@ class _Search:
         return (
             1.0,
             sum(pod.grace > self._rules.longest_grace for pod in pods),
-            sum(_over_budget(pods, self._state.budgets).values()),
+            sum(over_budget(pods, self._state.budgets).values()),
             max(unit.tier for unit in victims),
             sum(unit.at_risk for unit in victims),
             len(pods),
             -min(unit.started_at for unit in victims),
         )
 
+    def may_join(self, node: str) -> bool:
+        """Tell whether the preemptor may join those for which a node is reserved: what they leave is for it then."""
+        return node in self._left
+
     @property
     def first_reserved(self) -> str | None:
-        """The first of its nodes that is reserved for another preemptor."""
-        return next((each for each in self.nodes if each in self._taken), None)
+        """The first of its nodes that is reserved for another preemptor, and can't be shared."""
+        return next((each for each in self.nodes if each in self._closed), None)
 
     def is_placed(self, gone: frozenset[str]) -> bool:
         """Tell whether the pods that were placed still fit once these pods are gone."""
-        return all(room.fits(NO_DEMAND, gone) for room in self._rooms.values() if room.demand.pods)
+        return all(self._rooms[name].fits(NO_DEMAND, gone) for name in self.nodes)
 
     def made_by_scheduler(self, ending: frozenset[str]) -> str | None:
         """Return a node where kube-scheduler evicts by itself: no devices of DRA are missing there."""
         priority, pods = self._preemptor.priority, self._state.pods.values()
         lower = ending.union(pod.uid for pod in pods if pod.node and pod.priority < priority)
         self._begin()
-        for shape in {id(each): each for each in self._shapes}.values():
+        for shape in self._shapes:
             for room in shape.taking:
                 if any(
                     room.fits(each, ending, without=lower) and not room.fits(each, ending) for each in shape.demands
@@ -301,12 +327,12 @@ class _Search:
     def reason(self) -> NobodyEvicted:
         """Return why no eviction makes room."""
         for shape in self._shapes:
-            there = [room for room in shape.taking if any(map(room.has_enough, shape.demands))]
+            there = [room for room in shape.rooms if any(map(room.has_enough, shape.demands))]
             if not there:
                 break
         else:
             return NobodyEvicted("preemption-nobody-lower", pod=self._preemptor.shown)
-        if any(room.has_unknown for room in shape.taking):
+        if any(room.has_unknown for room in shape.rooms):
             return NobodyEvicted("preemption-not-judged", pod=shape.need.pod.shown, what=Phrase("unjudged-selector"))
         return NobodyEvicted("preemption-too-few-devices", pod=shape.need.pod.shown)
 
@@ -316,71 +342,38 @@ def _preemptors_on(gang: str, state: ClusterState, rules: Rules) -> dict[str, tu
 
     kube-scheduler counts so by nominated nodes. A gang's pods may go to any of its nodes, so of these nothing is left.
     """
-    found: dict[str, tuple[Need, ...]] = {}
-    for reservation in reservations(state).values():
-        if reservation.gang != gang and reservation.victims and len(reservation.nodes) == 1:
-            try:
-                found[reservation.nodes[0]] = preemptor_of(reservation.gang, state, rules).needs
-            except NobodyEvicted:
-                continue
+    found: defaultdict[str, tuple[Need, ...]] = defaultdict(tuple)
+    for reservation in reservations(state):
+        for other in waiting_gangs(reservation, state):
+            if other != gang and reservation.victims and len(reservation.nodes) == 1:
+                try:
+                    found[reservation.nodes[0]] += preemptor_of(other, state, rules).needs
+                except NobodyEvicted:
+                    continue
     return found
+
+
+def _shared_nodes(preemptor: Preemptor, state: ClusterState, rules: Rules) -> tuple[set[str], set[str]]:
+    """Return the reserved nodes where pods are evicted for a preemptor, and those where it may join for what is left.
+
+    Only single pods join. Those of a lower tier evict nobody there, because the taint keeps them off until the others
+    have their devices.
+    """
+    joins, left = set[str](), set[str]()
+    for each in reservations(state):
+        if preemptor.has_any(each.pods):
+            joins.update(each.nodes)
+        elif len(preemptor.needs) == 1 and is_shareable(each, state):
+            left.update(each.nodes)
+            joins.update(each.nodes if preemptor.tier.value >= rules.policy.tiers.rank(each.tier) else ())
+    return joins, left
 
 
 def _same(need: Need) -> object:
     """Return what two pods have in common that need the same."""
     spec = need.spec
     selected = tuple(sorted(spec.node_selector.items())), spec.node_terms, repr(spec.tolerations)
-    return need.choices, tuple(sorted(need.amounts.items())), need.pod.ports, selected
-
-
-def _units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str, list[Unit]]:
-    """Return by node what may be evicted for a preemptor, the most important first."""
-    # 1. Pods of lower tiers, and of a lower priority: the scheduler goes by that.
-    tiers = rules.policy.tiers
-    ranks = {
-        pod.uid: tier.value
-        for pod in state.pods.values()
-        if pod.node and pod.ends_at is None and not pod.is_static and pod.namespace not in rules.exempt
-        if (tier := tiers.of_class(pod.class_name)) is not None
-        and (tier.value < preemptor.tier.value and pod.priority < preemptor.priority)
-    }
-
-    # 2. A PodGroup that goes as a whole does so on all of its nodes.
-    units: defaultdict[str, list[Unit]] = defaultdict(list)
-    groups = {name for name, group in state.groups.items() if group.goes_whole}
-    for name in groups:
-        pods = tuple(pod for pod in state.members.get(name, ()) if pod.node and pod.ends_at is None)
-        if pods and all(pod.uid in ranks for pod in pods):
-            unit = _unit(pods, state, ranks)
-            for node in {pod.node for pod in pods}:
-                units[node].append(unit)
-    for uid in ranks:
-        pod = state.pods[uid]
-        if pod.pod_group not in groups:
-            units[pod.node].append(_unit((pod,), state, ranks))
-
-    # 3. Those come last that a budget keeps, then by tier, by what they would lose, and small ones go first.
-    devices = Counter(user.uid for claim, _ in state.inventory.holders.values() for user in claim.status.reserved_for)
-    for found in units.values():
-        found.sort(
-            key=lambda unit: (-unit.tier, -unit.at_risk, sum(devices[uid] for uid in unit.uids), unit.started_at)
-        )
-        pods_in_order = [pod for unit in found for pod in unit.pods]
-        guarded = _over_budget(pods_in_order, state.budgets)
-        found.sort(key=lambda unit: not any(pod.uid in guarded for pod in unit.pods))
-    return units
-
-
-def _unit(pods: tuple[PodState, ...], state: ClusterState, ranks: Mapping[str, int]) -> Unit:
-    return Unit(pods, max(ranks[pod.uid] for pod in pods), sum(state.at_risk.get(pod.uid, 0.0) for pod in pods))
-
-
-def _over_budget(pods: Iterable[PodState], budgets: Mapping[str, Sequence[DisruptionBudget]]) -> Counter[str]:
-    """Return the uids of pods whose eviction breaks a budget, after those before them, with how many it breaks."""
-    gone, broken = Counter[tuple[str, str]](), Counter[str]()
-    for pod in pods:
-        for budget in budgets.get(pod.namespace, ()):
-            if budget.covers(pod.namespace, pod.labels):
-                gone[budget.namespace, budget.name] += 1
-                broken[pod.uid] += gone[budget.namespace, budget.name] > budget.allowed
-    return +broken
+    repelled_from = tuple(sorted((key, tuple(sorted(values))) for key, values in need.repelled_from.items()))
+    reached = need.volumes.selectors, repelled_from
+    by_class = tuple(sorted(need.by_class.items())), bool(need.pod.claims)
+    return need.choices, tuple(sorted(need.amounts.items())), by_class, need.pod.ports, selected, reached

@@ -9,10 +9,10 @@ from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Metadata, Quantity
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View
-from webhook.policy.preemption.pod_state import Amounts
+from webhook.policy.preemption.pod_requests import Amounts
 
 RESERVED = "gpu-tiers.dev/reserved"
-"""The key of the taint of a reserved node. Its value is the tier of the pod that the node is reserved for."""
+"""The key of the taint of a reserved node, and of its label. Their value is the tier that the node is reserved for."""
 RESERVATION = "gpu-tiers.dev/reservation"
 """The node's annotation with its reservation."""
 FAILURES = "gpu-tiers.dev/failed-preemptions"
@@ -61,6 +61,11 @@ class NodeState(msgspec.Struct, frozen=True):
     def reserved_for(self) -> str:
         """The tier in our taint; "" where it bears none."""
         return next((each.value for each in self.taints if each.key == RESERVED), "")
+
+    @property
+    def is_marked(self) -> bool:
+        """Tell whether it bears our taint, label or annotation, of a reservation that may be over."""
+        return bool(self.reserved_for or self.reservation) or RESERVED in self.labels
 
 
 def node_state(found: SchedulableNode) -> NodeState:

@@ -1,23 +1,22 @@
 """A pod as preemption knows it: what it needs, what it uses on its node, and what forbids to judge it.
 
-Sources: KEP-753 (the effective request of a pod with sidecars), KEP-2837 (resources of a pod as a whole), KEP-5004
-(extended resources by DRA).
+Source: KEP-5004 (extended resources by DRA).
 """
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 from msgspec import field
 
-from webhook.objects.pods import Container, Metadata, Pod, PodSpec, Quantity, Resources, Volume
-from webhook.objects.quantities import quantity
+from webhook.objects.pods import Container, Metadata, Pod, PodSpec
 from webhook.objects.refusal import Phrase
+from webhook.objects.storage import SINGLE_USE, UsedVolume, used_volumes
 from webhook.objects.times import unix_seconds
 from webhook.objects.view import View, listed, mapped, view
 from webhook.policy.assignment.request import gang_beyond
-from webhook.policy.quota.demand import NOTHING
+from webhook.policy.preemption.node_state import RESERVED
+from webhook.policy.preemption.pod_requests import Amounts, PodCondition, SizedSpec, SizedStatus, pod_requests
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -28,7 +27,6 @@ PREEMPTED = "PreemptionByGpuTiers"
 
 Port = tuple[str, str, int]
 """The address, the protocol and the number of a port of the node."""
-Amounts = Mapping[str, Decimal]
 
 
 class _Port(View, frozen=True):
@@ -41,27 +39,18 @@ class _Container(Container, frozen=True):
     ports: tuple[_Port, ...] = ()  # type: ignore[assignment]
 
 
-class _Volume(Volume, frozen=True):
-    persistent_volume_claim: Any = None
-    ephemeral: Any = None
-
-
-class _Spec(PodSpec, frozen=True):
+class _Spec(SizedSpec, frozen=True):
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
-    overhead: dict[str, Quantity] = field(default_factory=dict)
-    resources: Resources = Resources()
-    volumes: tuple[_Volume, ...] = ()
+    volumes: tuple[dict[str, Any], ...] = ()  # type: ignore[assignment]
 
 
 class _Metadata(Metadata, frozen=True):
     resource_version: str = ""
 
 
-class _Condition(View, frozen=True):
-    type: str = ""
+class _Condition(PodCondition, frozen=True):
     status: str = ""
-    reason: str = ""
     last_transition_time: str | None = None
 
 
@@ -70,7 +59,7 @@ class _MadeClaim(View, frozen=True):
     resource_claim_name: str | None = None
 
 
-class _Status(View, frozen=True):
+class _Status(SizedStatus, frozen=True):
     conditions: tuple[_Condition, ...] = ()
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
@@ -78,8 +67,9 @@ class _Status(View, frozen=True):
 
 
 class Repelled(View, frozen=True):
-    """The pods that a term of anti-affinity keeps away: those of its namespaces, or of the pod's own."""
+    """The pods that a term of anti-affinity keeps off nodes with the same label, of its namespaces or the pod's own."""
 
+    topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
     namespace_selector: Any = None
@@ -105,11 +95,13 @@ class SchedulablePod(Pod, frozen=True):
 class PodState(msgspec.Struct, frozen=True, eq=False):
     """A pod that has not ended.
 
-    `gang` is what it is of use only together with: a PodGroup, a workload, or the pod itself. `claims` are its
-    ResourceClaims as namespace/name, "" for one that is not made yet. `ends_at` is when its grace period is over, in
-    seconds since 1970; None while nobody deletes it. `waits_since` is when the scheduler first found no node for it,
-    None where it has a node or nobody has looked. `spec` is kept of a pod without a node. `repels` is
-    its required anti-affinity. `unjudged` is the first of its fields that forbids to judge it.
+    `gang` is what it is of use only together with: a PodGroup or a workload of its namespace, or the pod itself.
+    `claims` are its ResourceClaims as namespace/name, "" for one that is not made yet. `volumes` are its
+    PersistentVolumeClaims.
+    `ends_at` is when its grace period is over, in seconds since 1970; None while nobody deletes it. `waits_since` is
+    when the scheduler first found no node for it, None where it has a node or nobody has looked. `spec` is kept of a
+    pod without a node. `repels` is its required anti-affinity. `unjudged` is the first of its fields that forbids to
+    judge it.
     """
 
     uid: str
@@ -124,6 +116,7 @@ class PodState(msgspec.Struct, frozen=True, eq=False):
     labels: Mapping[str, str]
     requests: Amounts
     claims: tuple[str, ...]
+    volumes: tuple[UsedVolume, ...]
     ports: frozenset[Port]
     grace: int
     started_at: float
@@ -139,6 +132,12 @@ class PodState(msgspec.Struct, frozen=True, eq=False):
     def shown(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def may_be_reserved_for(self) -> bool:
+        """Tell of a pod without a node whether it tolerates our taint: the webhook gives that to tiers that evict."""
+        borne = listed(self.spec.tolerations) if self.spec else ()
+        return any(mapped(each).get("key") == RESERVED for each in borne)
+
 
 def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
     """Reduce a pod. Raises Refused for a quantity that is none."""
@@ -152,6 +151,7 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
     ]
     group = f"{metadata.namespace}/{spec.scheduling_group.pod_group_name}" if spec.scheduling_group else ""
     made_by_gang = metadata.controller_uid if policy.kinds.is_gang(metadata.controller) else ""
+    gang = gang_beyond(metadata) or made_by_gang
     unscheduled = next((each for each in status.conditions if each.type == "PodScheduled"), _Condition())
     waits = not spec.node_name and (unscheduled.status, unscheduled.reason) == ("False", "Unschedulable")
     return PodState(
@@ -162,11 +162,12 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         node=spec.node_name,
         priority=spec.priority or 0,
         class_name=spec.priority_class_name,
-        gang=group or gang_beyond(metadata) or made_by_gang or metadata.uid,
+        gang=group or (f"{metadata.namespace}/{gang}" if gang else metadata.uid),
         pod_group=group,
         labels=metadata.labels,
-        requests=_requested(spec),
+        requests=pod_requests(spec, status),
         claims=tuple(f"{metadata.namespace}/{name}" if name else "" for name in names),
+        volumes=tuple(used_volumes(metadata, spec.volumes)),
         ports=frozenset(_ports(spec)),
         grace=DEFAULT_GRACE if (own := spec.termination_grace_period_seconds) is None else own,
         started_at=unix_seconds(status.start_time) or 0.0,
@@ -178,31 +179,6 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         spec=None if spec.node_name else spec,
         unjudged=_unjudged(spec, policy),
     )
-
-
-def _requested(spec: _Spec) -> dict[str, Decimal]:
-    """Return what a pod asks for of each resource: the most that it needs while it starts or while it runs."""
-    running, peaks = dict[str, Decimal](), list[dict[str, Decimal]]()
-    for each in spec.init_containers:
-        asked = _asked(each.resources)
-        if each.is_sidecar:
-            running = _sum(running, asked)
-        else:
-            peaks.append(_sum(running, asked))
-    for container in spec.containers:
-        running = _sum(running, _asked(container.resources))
-    names = {name for each in (running, *peaks) for name in each}
-    most = {name: max(each.get(name, NOTHING) for each in (running, *peaks)) for name in names}
-    overhead = {name: quantity(value, f"spec.overhead.{name}") for name, value in spec.overhead.items()}
-    return _sum({**most, **_asked(spec.resources)}, overhead)
-
-
-def _asked(resources: Resources) -> dict[str, Decimal]:
-    return {name: quantity(value, name) for name, value in {**resources.limits, **resources.requests}.items()}
-
-
-def _sum(one: Amounts, other: Amounts) -> dict[str, Decimal]:
-    return {name: one.get(name, NOTHING) + other.get(name, NOTHING) for name in one.keys() | other.keys()}
 
 
 def _ports(spec: _Spec) -> Iterator[Port]:
@@ -223,9 +199,9 @@ def _unjudged(spec: _Spec, policy: TierPolicy) -> Phrase | None:
     spread = listed(spec.topology_spread_constraints)
     if any(mapped(each).get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for each in spread):
         return Phrase("unjudged-spread")
-    if any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes):
-        return Phrase("unjudged-volumes")
+    if not SINGLE_USE.isdisjoint(field for each in spec.volumes for field in each):
+        return Phrase("unjudged-inline-volume")
     starting = (each for each in spec.init_containers if not each.is_sidecar)
-    if any(policy.weights.has_class(name) for each in starting for name in _asked(each.resources)):
+    if any(policy.weights.has_class(name) for each in starting for name in each.resources.asked):
         return Phrase("unjudged-init-devices")
     return None

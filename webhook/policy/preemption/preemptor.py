@@ -1,7 +1,7 @@
 """Reads the preemptor: a pod or a gang that waits for devices of DRA, and what it needs."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -11,11 +11,14 @@ from webhook.objects.node_fit import Taint, Toleration
 from webhook.objects.pods import PodSpec
 from webhook.objects.refusal import Phrase
 from webhook.objects.view import View, at, view
-from webhook.policy.devices import WantedDevices
+from webhook.policy.devices import DeviceClaim, WantedDevices
 from webhook.policy.placement import UNNAMED
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
+from webhook.policy.preemption.nobody_evicted import NobodyEvicted, not_judged
 from webhook.policy.preemption.node_state import RESERVED
-from webhook.policy.preemption.pod_state import Amounts, PodState
+from webhook.policy.preemption.pod_requests import Amounts
+from webhook.policy.preemption.pod_state import PodState
+from webhook.policy.preemption.volumes import NeededVolumes, needed_volumes
 from webhook.policy.values.tiers import Tier
 
 SETTLED = 5.0
@@ -31,8 +34,9 @@ Choice = tuple[WantedDevices, ...]
 class Need(msgspec.Struct, frozen=True):
     """The needs of a pod without a node. Its `choices` of devices are in the order of its preference.
 
-    `amounts` are the resources that the node itself has; `by_class` are those that DRA gives, unless a device plugin
-    of the node has them.
+    `amounts` are the resources that the node itself has, volumes among them. `by_class` are those that DRA gives,
+    unless a device plugin of the node has them. `repelled_from` are labels of nodes on which it is not allowed because
+    of other pods.
     """
 
     pod: PodState
@@ -40,6 +44,12 @@ class Need(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     amounts: Amounts
     by_class: Amounts
+    volumes: NeededVolumes
+    repelled_from: Mapping[str, Collection[str]]
+
+    def is_repelled_from(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the anti-affinity of a pod that runs keeps it off the nodes with these labels."""
+        return any(labels.get(key) in values for key, values in self.repelled_from.items())
 
 
 class Preemptor(msgspec.Struct, frozen=True):
@@ -55,21 +65,20 @@ class Preemptor(msgspec.Struct, frozen=True):
         """The name of its first pod."""
         return self.needs[0].pod.shown
 
+    def has_any(self, uids: Collection[str]) -> bool:
+        """Tell whether any of its pods is one of these."""
+        return any(each.pod.uid in uids for each in self.needs)
+
 
 class EvictionPlan(msgspec.Struct, frozen=True):
-    """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first."""
+    """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first.
+
+    None have to be evicted where it shares a node on which pods end.
+    """
 
     preemptor: Preemptor
     nodes: tuple[str, ...]
     victims: tuple[PodState, ...]
-
-
-class NobodyEvicted(Exception):  # noqa: N818 - an answer, not a malfunction
-    """Nobody is evicted for a preemptor, and why."""
-
-    def __init__(self, phrase: str, /, **fields: object) -> None:
-        self.why = Phrase(phrase, **fields)
-        super().__init__(self.why)
 
 
 class _Tolerations(View, frozen=True):
@@ -90,19 +99,16 @@ def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
         if isinstance(least, int) and there < least:
             raise NobodyEvicted("preemptor-incomplete", group=group.metadata.name, there=there, least=least)
         if group.spec.scheduling_constraints:
-            raise _not_judged(waiting[0], Phrase("unjudged-topology"))
-    repelling = next((each for each in state.pods.values() for pod in waiting if _repels(each, pod)), None)
-    if repelling is not None:
-        raise _not_judged(waiting[0], Phrase("unjudged-repelled", pod=repelling.shown))
+            raise not_judged(waiting[0], Phrase("unjudged-topology"))
 
-    # 2. What they need can be told.
+    # 2. What they need is known.
     needs = [_need(pod, state, rules) for pod in waiting]
     shared = [name for name, count in Counter(name for each in needs for name in each.pod.claims).items() if count > 1]
     if shared:
         raise NobodyEvicted("preemptor-shares-claim", claim=shared[0])
     kinds = {(wanted.device_class, wanted.selectors) for each in needs for choice in each.choices for wanted in choice}
     if len(kinds) > MOST_REQUESTS:
-        raise _not_judged(waiting[0], Phrase("unjudged-requests", most=MOST_REQUESTS))
+        raise not_judged(waiting[0], Phrase("unjudged-requests", most=MOST_REQUESTS))
     if not any(rules.policy.weights.of_devices(name) > 0 for name, _ in kinds):
         raise NobodyEvicted("preemptor-without-devices", pod=waiting[0].shown)
     needs.sort(key=lambda need: -sum(wanted.count for wanted in need.choices[0]))
@@ -118,8 +124,10 @@ def _require_waiting(pod: PodState, state: ClusterState, rules: Rules) -> Tier:
         raise NobodyEvicted("preemptor-never", pod=pod.shown, tier=tier.name)
     if spec.scheduler_name not in UNNAMED:
         raise NobodyEvicted("preemptor-of-other-scheduler", pod=pod.shown, scheduler=spec.scheduler_name)
-    if pod.namespace in rules.queued_elsewhere or pod.namespace in rules.exempt:
-        raise NobodyEvicted("preemptor-not-ours", pod=pod.shown)
+    if pod.namespace in rules.exempt:
+        raise NobodyEvicted("preemptor-exempt", pod=pod.shown)
+    if pod.namespace in rules.queued_elsewhere:
+        raise NobodyEvicted("preemptor-queued-elsewhere", pod=pod.shown)
     if pod.waits_since is None or state.now - pod.waits_since < SETTLED:
         raise NobodyEvicted("preemptor-not-settled", pod=pod.shown)
     if pod.nominated:
@@ -128,21 +136,31 @@ def _require_waiting(pod: PodState, state: ClusterState, rules: Rules) -> Tier:
     if not any(each.tolerates(Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) for each in borne):
         raise NobodyEvicted("preemptor-too-old", pod=pod.shown)
     if pod.unjudged:
-        raise _not_judged(pod, pod.unjudged)
+        raise not_judged(pod, pod.unjudged)
     return tier
 
 
-def _not_judged(pod: PodState, what: Phrase) -> NobodyEvicted:
-    return NobodyEvicted("preemption-not-judged", pod=pod.shown, what=what)
+def _repelled_from(pod: PodState, state: ClusterState) -> Mapping[str, Collection[str]]:
+    """Return the labels of nodes on which the required anti-affinity of other pods allows a pod not.
+
+    The labels of namespaces are not looked at. A pod that is evicted may be among those others.
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for other in state.repelling:
+        for term in other.repels:
+            if term.namespace_selector is None and pod.namespace not in (term.namespaces or (other.namespace,)):
+                continue
+            where = state.nodes[other.node].labels.get(term.topology_key)
+            if where is not None and term.selects(pod.labels):
+                found[term.topology_key].add(where)
+    return found
 
 
-def _repels(other: PodState, pod: PodState) -> bool:
-    """Tell whether a pod's required anti-affinity may select another one. Its topology is not looked at."""
-    return any(
-        term.selects(pod.labels)
-        and (term.namespace_selector is not None or pod.namespace in (term.namespaces or (other.namespace,)))
-        for term in other.repels
-    )
+def _is_usable(claim: DeviceClaim, pod: PodState) -> bool:
+    """Tell whether the scheduler takes a claim, which anybody may delete, or create again by hand."""
+    metadata, listed = claim.metadata, pod.spec.resource_claims if pod.spec else ()
+    is_named = any(each.resource_claim_name == metadata.name for each in listed)
+    return metadata.deletion_timestamp is None and (is_named or metadata.controller_uid == pod.uid)
 
 
 def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
@@ -156,7 +174,7 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
     # 2. The requests of its claims.
     for name in pod.claims:
         claim = state.claims.get(name)
-        if claim is None:
+        if claim is None or not _is_usable(claim, pod):
             raise NobodyEvicted("preemptor-claim-missing", pod=pod.shown)
         if claim.is_allocated:
             raise NobodyEvicted("preemptor-claim-allocated", pod=pod.shown, claim=name)
@@ -165,9 +183,11 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
         if wanted.device_class not in classes:
             raise NobodyEvicted("preemptor-class-missing", pod=pod.shown, device_class=wanted.device_class)
         if not wanted.plain:
-            raise _not_judged(pod, Phrase("unjudged-request", device_class=wanted.device_class))
+            raise not_judged(pod, Phrase("unjudged-request", device_class=wanted.device_class))
     amounts = {name: amount for name, amount in pod.requests.items() if name not in by_class}
     choices = tuple(product(*requests)) if prod(map(len, requests)) <= MOST_ALTERNATIVES else ()
     if not choices or pod.spec is None:
-        raise _not_judged(pod, Phrase("unjudged-alternatives", most=MOST_ALTERNATIVES))
-    return Need(pod, pod.spec, choices, amounts, by_class)
+        raise not_judged(pod, Phrase("unjudged-alternatives", most=MOST_ALTERNATIVES))
+    volumes = needed_volumes(pod, state)
+    amounts |= volumes.amounts
+    return Need(pod, pod.spec, choices, amounts, by_class, volumes, _repelled_from(pod, state))

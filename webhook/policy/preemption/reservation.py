@@ -1,16 +1,28 @@
-"""The reservation of nodes for a preemptor: how it stands on its nodes, and what its next step is.
+"""The reservation of nodes for preemptors: how it stands on its nodes, and what its next step is.
 
-Its state is on the nodes alone, so a new leader goes on with it:
+Its state is on its first node alone, so a new leader goes on with it, and of two leaders one writes each step:
 
-1. The nodes are tainted. A second later everything is judged again, by what the scheduler has bound meanwhile.
+1. The nodes are tainted. A second later everything is judged again, by what the scheduler has bound meanwhile. Victims
+   that save when they are asked do so first.
 2. The victims are evicted; or the reservation ends, and nothing was lost.
 3. The victims end and their claims are free. From then on the scheduler has a while to place the preemptor.
 4. It ends: the preemptor is bound, it is gone, another pod of its tier or a higher one has the devices, or its time is
    over. If the devices are free or a lower pod has them, the preemption failed.
+
+While the victims end, pods of the same tier may share the node of a reservation: more victims are evicted there, or
+they need what the others leave. All have the devices in common, because nobody is preferred within a tier. It ends when
+none of them waits any more. It lasts longer only for one that evicts, and no pod can replace the one that is evicted
+meanwhile, so no node is shared for ever.
+
+Pods of other tiers may share it as well, but nobody is evicted there for those of a lower one: the taint is always that
+of the highest tier that waits, so they have what the others leave. When a pod gets the devices of another reservation,
+what its own victims leave is had by the pods of that one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from math import inf, sqrt
+from typing import Self
 
 import msgspec
 
@@ -23,23 +35,26 @@ from webhook.policy.preemption.preemptor import EvictionPlan
 
 UNTIL_JUDGED = 1.0
 """Seconds from the reservation until everything is judged again: the scheduler knows the taint by then."""
-UNTIL_PLACED = 30.0
-"""Seconds from when the devices are free until the preemptor has a node. It is asked again after 10 s of back-off."""
+UNTIL_PLACED = 20.0
+BACK_OFF = 10.0
+"""Seconds from when the devices are free until the preemptor has a node: kube-scheduler tries a pod again after 10 s of
+back-off at most, and a PodGroup of n pods after the square root of n times that."""
 SLACK = 10.0
 """Seconds that the leader may take for its steps, all together."""
+UNTIL_JOINED = 5.0
+"""Seconds for which free devices that a reservation leaves stay reserved for others."""
+HAS_DEVICES = ("preemption-devices-free", "preemption-holders-ending")
+"""The answers for a preemptor that has devices to come."""
 MOST_NODES = 20
 """Nodes that are reserved at a time. A gang may need more: then no other has one."""
-UNTIL_AGAIN = 60.0
-"""Seconds from a failed preemption until the next try."""
-MOST_FAILURES = 2
-"""After so many failures nobody is evicted any more for a preemptor."""
 
 
 class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The nodes for a preemptor, of which `name` is the first pod and `pods` are the uids.
+    """The nodes for a preemptor, of which `name` is the first pod. `pods` are the uids of all that it is for.
 
     `victims` are those that were evicted, with the time by which each has ended, and `devices` are what they used.
-    Times are in seconds since 1970.
+    `saving` are pods that were asked to save at `asked_at`, before they are evicted, with the time until which that is
+    waited for. Times are in seconds since 1970.
     """
 
     gang: str
@@ -52,6 +67,12 @@ class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     victims: Mapping[str, float] = msgspec.field(default_factory=dict)
     devices: tuple[DeviceKey, ...] = ()
     freed_at: float | None = None
+    asked_at: float | None = None
+    saving: Mapping[str, float] = msgspec.field(default_factory=dict)
+
+    def is_same(self, other: Self | None) -> bool:
+        """Tell whether both were begun at once: a gang may have another one later."""
+        return other is not None and (self.gang, self.since, self.nodes) == (other.gang, other.since, other.nodes)
 
 
 def reservation_on(node: NodeState) -> Reservation | None:
@@ -62,10 +83,18 @@ def reservation_on(node: NodeState) -> Reservation | None:
         return None
 
 
-def reservations(state: ClusterState) -> dict[str, Reservation]:
-    """Return all reservations by the gang that they are for. Each node of one bears the same."""
-    found = (reservation_on(node) for node in state.nodes.values() if node.reservation)
-    return {each.gang: each for each in found if each is not None}
+def reservations(state: ClusterState) -> tuple[Reservation, ...]:
+    """Return all reservations, as the first of their nodes bears them."""
+    return reservations_on(state.nodes.values())
+
+
+def reservations_on(nodes: Iterable[NodeState]) -> tuple[Reservation, ...]:
+    found: dict[tuple[str, ...], Reservation] = {}
+    for node in nodes:
+        each = reservation_on(node)
+        if each is not None and node.name in each.nodes and (each.nodes not in found or node.name == each.nodes[0]):
+            found[each.nodes] = each
+    return tuple(found.values())
 
 
 def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reservation:
@@ -79,8 +108,39 @@ def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reserva
         preemptor.tier.name,
         preemption.nodes,
         now,
-        now + UNTIL_JUDGED + grace + OVERDUE + UNTIL_PLACED + SLACK,
+        now + UNTIL_JUDGED + grace + OVERDUE + _until_placed(len(preemptor.needs)) + SLACK,
     )
+
+
+def _until_placed(pods: int) -> float:
+    return UNTIL_PLACED + BACK_OFF * sqrt(pods)
+
+
+def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longest_grace: int) -> Reservation:
+    """Return the reservation with one more preemptor, whose victims have as long as those of one alone.
+
+    Without victims it does not last longer: pods that come and go would keep a node closed.
+    """
+    more = reserve(plan, now, longest_grace)
+    until = max(reservation.until, more.until) if plan.victims else reservation.until
+    if not reservation.pods:
+        reservation = msgspec.structs.replace(reservation, gang=more.gang, name=more.name, freed_at=None)
+    return msgspec.structs.replace(reservation, pods=(*reservation.pods, *more.pods), until=until)
+
+
+def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
+    """Tell whether one more pod may share its node. All victims are known to end: else they are chosen twice."""
+    victims = reservation.victims
+    are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in victims)
+    is_passed_on = not reservation.pods
+    is_freeing = bool(victims) and are_ending and (reservation.freed_at is None or is_passed_on)
+    return is_freeing and len(reservation.nodes) == 1
+
+
+def waiting_gangs(reservation: Reservation, state: ClusterState) -> tuple[str, ...]:
+    """Return the gangs that it is for and that still wait for a node."""
+    pods = (state.pods[uid] for uid in reservation.pods if uid in state.pods)
+    return tuple(dict.fromkeys(each.gang for each in pods if not each.node and each.ends_at is None))
 
 
 def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
@@ -114,9 +174,9 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """The pods that are evicted now."""
+    """The pods of a plan are evicted now."""
 
-    victims: tuple[PodState, ...]
+    plan: EvictionPlan
 
 
 class Keep(msgspec.Struct, frozen=True):
@@ -126,10 +186,16 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """The taint and the annotation are removed. `why` is what was judged last."""
+    """The taint and the annotation are removed, or are those of the reservation that is `passed_on`.
+
+    `why` is what was judged last. `lost`: others are why it did not help: a pod of a lower tier has the devices, or an
+    eviction is refused.
+    """
 
     outcome: ReservationEnd
     why: Phrase | None = None
+    lost: bool = False
+    passed_on: Reservation | None = None
 
 
 Step = Wait | Evict | Keep | End
@@ -137,19 +203,21 @@ Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 """Judges a gang again, with the nodes on which pods may be evicted."""
 
 
-def next_step(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Tell what is to be done now for a reservation."""
-    pods = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
-    ended = (
-        (ReservationEnd.GONE, all(each.ends_at is not None for each in pods)),
-        (ReservationEnd.BOUND, all(each.node for each in pods)),
-        (ReservationEnd.EXPIRED, state.now >= reservation.until),
-        (ReservationEnd.INCOMPLETE, not all(_stands_on(name, reservation, state) for name in reservation.nodes)),
-    )
-    if (outcome := next((each for each, holds in ended if holds), None)) is not None:
-        return End(outcome)
+def next_step(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
+    """Tell what is to be done now for a reservation. No pod is waited for longer than `longest_grace` seconds."""
+    if not waiting_gangs(reservation, state):
+        return _without_waiting(reservation, state)
+    if state.now >= reservation.until:
+        return End(ReservationEnd.EXPIRED)
+    if not all(_stands_on(name, reservation, state) for name in reservation.nodes):
+        return End(ReservationEnd.INCOMPLETE)
     if not reservation.victims:
-        return _before_eviction(reservation, state, decide)
+        return _before_eviction(reservation, state, longest_grace, decide)
+    changed = _without_one(reservation, state, decide)
+    waiting = (pod for gang in waiting_gangs(changed, state) for pod in state.gangs[gang] if not pod.node)
+    changed = msgspec.structs.replace(changed, tier=max(waiting, key=lambda pod: pod.priority).class_name)
+    if changed != reservation:
+        return Keep(changed)
     return (
         _victims_end(reservation, state, decide)
         if reservation.freed_at is None
@@ -157,20 +225,67 @@ def next_step(reservation: Reservation, state: ClusterState, decide: Decide) -> 
     )
 
 
+def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
+    """End it, or keep what it leaves for others that wait: they join it."""
+    waiting = (each for each in state.pods.values() if each.waits_since is not None and each.ends_at is None)
+    is_ending = any(uid in state.pods for uid in reservation.victims)
+    leaves_any = is_ending or any(key not in state.inventory.holders for key in reservation.devices)
+    remains = leaves_any and len(reservation.nodes) == 1 and state.now < reservation.until
+    remains = remains and any(each.may_be_reserved_for for each in waiting)
+    # 1. Its own pods wait no more.
+    if reservation.pods:
+        is_bound = any(state.pods[uid].node for uid in reservation.pods if uid in state.pods)
+        outcome = ReservationEnd.BOUND if is_bound else ReservationEnd.GONE
+        left = msgspec.structs.replace(reservation, pods=(), freed_at=None)
+        return End(outcome, passed_on=left if remains else None)
+
+    # 2. It was passed on, and nobody has joined it so far.
+    if remains and not is_ending and reservation.freed_at is None:
+        return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
+    is_late = reservation.freed_at is not None and state.now >= reservation.freed_at + UNTIL_JOINED
+    return Wait() if remains and not is_late else End(ReservationEnd.NOT_NEEDED)
+
+
 def _stands_on(name: str, reservation: Reservation, state: ClusterState) -> bool:
     node = state.nodes.get(name)
     there = reservation_on(node) if node and node.reserved_for else None
-    return there is not None and there.gang == reservation.gang
+    return reservation.is_same(there)
 
 
-def _before_eviction(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    nodes = frozenset(reservation.nodes)
-    if state.now < reservation.since + UNTIL_JUDGED:
+def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> EvictionPlan | Phrase:
+    """Judge those that wait again; return the first plan, or why nobody has to go."""
+    answer: EvictionPlan | Phrase = Phrase("preemptor-gone")
+    for gang in waiting_gangs(reservation, state):
+        answer = decide(gang, frozenset(reservation.nodes))
+        if isinstance(answer, EvictionPlan):
+            break
+    return answer
+
+
+def _before_eviction(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
+    """Judge again who goes, and have those save first that do so when they are asked: once, and all at the same time.
+
+    They have as long as they would have to end, so one that says it saves and does not can double its grace at most.
+    """
+    now, asked_at = state.now, reservation.asked_at
+    if now < reservation.since + UNTIL_JUDGED:
         return Wait()
-    judged = decide(reservation.gang, nodes)
+    if asked_at is not None and any(
+        now < until and state.unsaved_since.get(uid, inf) < asked_at for uid, until in reservation.saving.items()
+    ):
+        return Wait()
+    judged = _judged(reservation, state, decide)
     if isinstance(judged, Phrase):
         return End(ReservationEnd.NOT_NEEDED, judged)
-    return Evict(judged.victims) if nodes.issuperset(judged.nodes) else End(ReservationEnd.NOT_NEEDED)
+    if not judged.victims or not set(judged.nodes) <= set(reservation.nodes):
+        return End(ReservationEnd.NOT_NEEDED)
+    saving = {
+        each.uid: now + min(each.grace, longest_grace) for each in judged.victims if each.uid in state.unsaved_since
+    }
+    if asked_at is not None or not saving:
+        return Evict(judged)
+    until = reservation.until + max(saving.values()) - now
+    return Keep(msgspec.structs.replace(reservation, asked_at=now, saving=saving, until=until))
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -179,9 +294,9 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
     victims = reservation.victims
     staying = {uid for uid in victims if uid in state.pods and state.pods[uid].ends_at is None}
     if staying:
-        judged = decide(reservation.gang, frozenset(reservation.nodes))
-        if isinstance(judged, EvictionPlan):
-            return Evict(judged.victims)
+        judged = _judged(reservation, state, decide)
+        if isinstance(judged, EvictionPlan) and judged.victims:
+            return Evict(judged)
         going = {uid: due for uid, due in victims.items() if uid not in staying}
         return Keep(msgspec.structs.replace(reservation, victims=going))
 
@@ -196,52 +311,57 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
     """Wait for the scheduler, and tell who got the devices: within a tier nobody is preferred."""
-    # 1. Another pod has some of them.
+    is_late = state.now >= (reservation.freed_at or 0.0) + _until_placed(len(reservation.pods))
     members = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
-    holders = [state.inventory.holders[key][0] for key in reservation.devices if key in state.inventory.holders]
-    users = {user.uid for claim in holders for user in claim.status.reserved_for} - set(reservation.pods)
-    if users:
-        priority = min(each.priority for each in members)
-        lower = any(uid in state.pods and state.pods[uid].priority < priority for uid in users)
-        return End(ReservationEnd.FAILED if lower else ReservationEnd.TAKEN)
+    # 1. Another pod has some of them, and nobody waits who could have the rest.
+    takers = _takers(reservation, state)
+    if takers and (is_late or len(waiting_gangs(reservation, state)) == 1):
+        if not (lower := _lower(takers, reservation, state)):
+            return End(ReservationEnd.TAKEN)
+        return End(ReservationEnd.FAILED, Phrase("devices-taken-by-lower", pod=lower[0].shown), lost=True)
 
-    # 2. Nobody has, and the scheduler had its time.
-    if reservation.freed_at is None or state.now < reservation.freed_at + UNTIL_PLACED:
+    # 2. Nobody has, and the scheduler had its time. Those of lower tiers, which the taint kept off, have theirs now.
+    if not is_late:
         return Wait()
-    judged = decide(reservation.gang, frozenset(reservation.nodes))
+    lower_tiers = tuple(each.uid for each in members if not each.node and each.class_name != reservation.tier)
+    if lower_tiers:
+        return Keep(msgspec.structs.replace(reservation, pods=lower_tiers, freed_at=state.now))
+    judged = _judged(reservation, state, decide)
     return End(ReservationEnd.FAILED, judged if isinstance(judged, Phrase) else None)
 
 
-def may_reserve(nodes: int, there: Mapping[str, Reservation]) -> bool:
+def _without_one(reservation: Reservation, state: ClusterState, decide: Decide) -> Reservation:
+    """Return the reservation without one of those that wait, if others of this or a higher tier have its device.
+
+    It looks for another device at once, so that it can join those who don't need theirs.
+    """
+    waiting, takers = waiting_gangs(reservation, state), _takers(reservation, state)
+    if len(waiting) > 1 and takers and not _lower(takers, reservation, state):
+        for gang in sorted(waiting, key=lambda each: (state.gangs[each][0].priority, -waiting.index(each))):
+            judged = decide(gang, frozenset(reservation.nodes))
+            if isinstance(judged, EvictionPlan) or judged.id not in HAS_DEVICES:
+                own = {pod.uid for pod in state.gangs[gang]}
+                return msgspec.structs.replace(
+                    reservation, pods=tuple(each for each in reservation.pods if each not in own)
+                )
+    return reservation
+
+
+def _takers(reservation: Reservation, state: ClusterState) -> list[PodState]:
+    """Return the pods of others that have devices of a reservation."""
+    holders = (state.inventory.holders[key][0] for key in reservation.devices if key in state.inventory.holders)
+    users = {user.uid for claim in holders for user in claim.status.reserved_for}
+    others = users.difference(reservation.pods, reservation.victims)
+    return [state.pods[uid] for uid in sorted(others) if uid in state.pods and state.pods[uid].node]
+
+
+def _lower(pods: Iterable[PodState], reservation: Reservation, state: ClusterState) -> list[PodState]:
+    """Return those of the pods that have a lower priority than all that it is for."""
+    priority = min(state.pods[uid].priority for uid in reservation.pods if uid in state.pods)
+    return [each for each in pods if each.priority < priority]
+
+
+def may_reserve(nodes: int, there: Iterable[Reservation]) -> bool:
     """Tell whether so many nodes more may be reserved."""
-    taken = sum(len(each.nodes) for each in there.values())
+    taken = sum(len(each.nodes) for each in there)
     return not taken or taken + nodes <= MOST_NODES
-
-
-class Failures(msgspec.Struct, frozen=True):
-    """How often a preemption failed for a preemptor, and when last."""
-
-    count: int
-    last: float
-
-    def allows(self, now: float) -> bool:
-        """Tell whether pods may be evicted for the preemptor again."""
-        return self.count < MOST_FAILURES and now >= self.last + UNTIL_AGAIN
-
-
-def failures_on(node: NodeState) -> dict[str, Failures]:
-    """Read the failures on a node, by gang."""
-    try:
-        return msgspec.json.decode(node.failures, type=dict[str, Failures]) if node.failures else {}
-    except msgspec.DecodeError:
-        return {}
-
-
-def failures(state: ClusterState) -> dict[str, Failures]:
-    """Return all failures by gang."""
-    found: dict[str, Failures] = {}
-    for node in state.nodes.values():
-        for gang, each in failures_on(node).items():
-            if gang not in found or each.count > found[gang].count:
-                found[gang] = each
-    return found

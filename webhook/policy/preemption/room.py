@@ -68,9 +68,10 @@ class Unit(msgspec.Struct, frozen=True, eq=False):
 class NodeCapacity:
     """A node with its pods and its devices, and the pods that were chosen for it so far."""
 
-    def __init__(self, node: NodeState, state: ClusterState, wishes: Wishes) -> None:
+    def __init__(self, node: NodeState, state: ClusterState, wishes: Wishes, drivers: Iterable[str]) -> None:
         self.node, self.demand = node, NO_DEMAND
         self._pods = state.pods_on.get(node.name, [])
+        self._allocatable = {**node.allocatable, **state.storage.attachable(node.name, drivers, self._pods)}
         self._used = {name: _sum_of(self._pods, name) for name in node.allocatable}
         self.has_unknown = False
         free: Counter[int] = Counter()
@@ -110,14 +111,17 @@ class NodeCapacity:
         stay = [each for each in self._pods if each.ports and each not in left] if demand.ports else ()
         if any(_collide(demand.ports, each.ports) for each in stay):
             return False
-        allocatable = self.node.allocatable
-        if len(self._pods) - len(left) + demand.pods > allocatable.get("pods", NOTHING):
+        if len(self._pods) - len(left) + demand.pods > self._allocatable.get("pods", NOTHING):
             return False
         return all(
-            self._used.get(name, NOTHING) - _sum_of(left, name) + amount <= allocatable.get(name, NOTHING)
+            self._used.get(name, NOTHING) - _sum_of(left, name) + amount <= self._allocatable.get(name, NOTHING)
             for name, amount in demand.amounts.items()
             if amount
         )
+
+    def lacking(self, amounts: Mapping[str, Decimal]) -> str | None:
+        """Return a resource of which the node has too little, whoever goes; None if it has enough."""
+        return next((name for name, amount in amounts.items() if amount > self._allocatable.get(name, NOTHING)), None)
 
     def has_any(self, demands: Iterable[Demand], gone: Collection[str], without: Collection[str] | None = None) -> bool:
         """Tell whether one of several alternatives fits."""

@@ -155,42 +155,39 @@ class Shortfall(msgspec.Struct, frozen=True):
     reserved: Usage = msgspec.field(default_factory=dict)
 
 
-class Fit(msgspec.Struct, frozen=True):
-    """The fit of something in a quota: the refusal if it is refused, and warnings."""
+class QuotaVerdict(msgspec.Struct, frozen=True):
+    """The fit of something in a quota: the refusal if it is refused, and warnings.
+
+    `refused` are the GPUs that the refusal is about. `queued`: some of its pods wait for room in the tenant's queue.
+    """
 
     refusal: Refusal | None = None
     warnings: tuple[AdmissionWarning, ...] = ()
     refused: Decimal = Decimal(0)
-    """The GPUs that the refusal is about."""
+    queued: bool = False
 
 
 def reserved_for_queue(gpus: Decimal) -> Aside:
-    """Return the words for the part of a row's usage that is reserved for the queue."""
+    """Return the words for the GPUs of a row that are reserved for the queue. They follow a number without these."""
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
-def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """Return the first of the tenant's rows that the charges together would overdraw.
+def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
+    """Return the words for the usage of a row, in parts that add up; `reserved` is the part for the queue."""
+    for_queue = reserved.get(row, Decimal(0))
+    used, words = usage.get(row, Decimal(0)) - for_queue, reserved_for_queue(for_queue)
+    return Phrase("row-usage", row=row.subject, used=used, hard=row.hard, reserved=words)
+
+
+def shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
+    """Return the narrowest of the tenant's rows that all charges together would overdraw, and their sum on it.
 
     `usage` leaves out the ResourceClaims that they share, because a claim that is in use already adds nothing.
     """
-    drawn: dict[QuotaRow, list[Charge]] = {}
-    for charge in charges:
-        for row in charge.rows(tenant) if charge.gpus > 0 else ():
-            drawing = drawn.setdefault(row, [])
-            drawing.append(charge)
-            asked = together(drawing)
-            if usage.get(row, Decimal(0)) + asked > row.hard:
-                return Shortfall(structs.replace(charge, gpus=asked), row, usage)
-    return None
-
-
-def whole_shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """Return the narrowest row that all charges together would overdraw, and their sum on it."""
     for row in dict.fromkeys(row for charge in charges for row in charge.rows(tenant)):
         drawing = [each for each in charges if row.counts(each.tier, each.flavor)]
         asked = together(drawing)
-        if usage.get(row, Decimal(0)) + asked > row.hard:
+        if asked > 0 and usage.get(row, Decimal(0)) + asked > row.hard:
             return Shortfall(structs.replace(drawing[0], gpus=asked), row, usage)
     return None
 

@@ -15,7 +15,7 @@ from decimal import ROUND_UP, Decimal
 from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD_GROUP
-from webhook.objects.pods import Container, Metadata, Pod, Quantity
+from webhook.objects.pods import Container, Metadata, Pod
 from webhook.objects.quantities import MOST_GPUS, is_parameter, written
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused
 from webhook.policy.values.tier_policy import TierPolicy
@@ -129,7 +129,7 @@ def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
 
 def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
     """Tell whether a container itself holds a GPU, by name or by claim, so that a checkpoint hook belongs there."""
-    weights, asked = policy.weights, _requests(container)
+    weights, asked = policy.weights, container.resources.asked
     by_name = any(name in weights and weights.gpus(name, value, name) > 0 for name, value in asked.items())
     # A claim that no container uses holds devices, but gives them to no container.
     uses = {(used.name, used.request) for used in container.resources.claims}
@@ -159,7 +159,7 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
     def once(container: Container, path: str) -> Mapping[str, Decimal]:
         if path not in known:
-            named = (name for name in _requests(container) if name in counters)
+            named = (name for name in container.resources.asked if name in counters)
             known[path] = policy.weights.of_container({name: counters[name](container, path) for name in named})
         return known[path]
 
@@ -172,7 +172,7 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
 def _asked_by_container(pod: Pod) -> Iterator[set[str]]:
     for _, container in pod.spec.every_container():
-        yield {name for name, amount in _requests(container).items() if amount not in _NONE}
+        yield {name for name, amount in container.resources.asked.items() if amount not in _NONE}
 
 
 def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:
@@ -194,19 +194,13 @@ def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decima
 
 def _counter(resource: str, policy: TierPolicy) -> Callable[[Container, str], Decimal]:
     def count(container: Container, path: str) -> Decimal:
-        value = _requests(container).get(resource)
+        value = container.resources.asked.get(resource)
         part = "requests" if resource in container.resources.requests else "limits"
         if value is None:
             return NOTHING
         return policy.weights.gpus(resource, value, f"{path}.resources.{part}.{resource}")
 
     return count
-
-
-def _requests(container: Container) -> dict[str, Quantity]:
-    """Return requests, or limits if there are none, because templates arrive without the API server's defaults."""
-    resources = container.resources
-    return {**resources.limits, **resources.requests} if resources.limits else resources.requests
 
 
 def _once(devices: Collection[Devices]) -> Iterable[Devices]:

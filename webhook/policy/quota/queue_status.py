@@ -1,17 +1,18 @@
 """The queue of a tenant: which workloads are queued, for how many GPUs, why, and warnings about them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.objects.quantities import written
-from webhook.objects.refusal import AdmissionWarning, Phrase
+from webhook.objects.quantities import written, written_gpus
+from webhook.objects.refusal import AdmissionWarning, Aside, Phrase
 from webhook.objects.view import Tree, all_at, at, mapped
 from webhook.policy.quota.charges import Shortfall, reserved_for_queue
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.workloads.kind_table import KindRow
 
 MOST_PLACES = 20
@@ -44,6 +45,41 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
         return self.namespace, self.uid, self.tier
 
 
+class QueuePosition(Protocol):
+    """A position in a queue, as its status has it."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def tier(self) -> str: ...
+    @property
+    def gpus(self) -> Decimal | int | float: ...
+    @property
+    def short(self) -> str: ...
+
+
+def of_tier(place: QueuePosition) -> bool:
+    """Tell whether the row without room is one of its tier alone."""
+    return f"{place.short} ".startswith(f"{place.tier} ")
+
+
+def blocked_by(places: Sequence[QueuePosition], nth: int) -> str:
+    """Return the first workload that keeps that position back, counted from 1; "" if none is before it.
+
+    A row that both draw on has no room for it. A row of a tier keeps only workloads of that tier back.
+    """
+    own = places[nth - 1]
+    short = (each for each in islice(places, nth - 1) if each.short)
+    blocking = (each for each in short if own.tier == each.tier or not of_tier(each))
+    head = next(blocking, places[nth - 2] if nth > 1 else None)
+    if head is None:
+        return ""
+    where = "" if head.namespace == own.namespace else f" in {head.namespace}"
+    return f"{head.workload}{where} (needs {written_gpus(Decimal(str(head.gpus)))})"
+
+
 class QueueStatus(msgspec.Struct, frozen=True):
     """The queue of a tenant: all positions in their order."""
 
@@ -59,13 +95,6 @@ class QueueStatus(msgspec.Struct, frozen=True):
             pods, gpus = sum(each.pods for each in found), sum((each.gpus for each in found), Decimal(0))
             places.append(replace(first, pods=pods, gpus=gpus, short=short) if more else first)
         return cls(tuple(places))
-
-    def before(self, nth: int) -> str:
-        """Return the workload before that position, counted from 1; "" if there is none."""
-        if nth == 1:
-            return ""
-        one, other = self.places[nth - 1], self.places[nth - 2]
-        return other.workload if one.namespace == other.namespace else f"{other.workload} in {other.namespace}"
 
     def by_tier(self) -> Mapping[str, tuple[int, Decimal]]:
         """Return the queued pods and their GPUs, by tier."""
@@ -113,18 +142,23 @@ class NoRoom(msgspec.Struct, frozen=True):
         used, hard = found.usage.get(found.row, Decimal(0)), found.row.hard
         return cls(found.row.subject, used, hard, found.charge.gpus > hard, found.reserved.get(found.row, Decimal(0)))
 
+    @property
+    def separate(self) -> tuple[Decimal, Aside]:
+        """Return the usage without what is reserved, and the words for that, so that no GPU is counted twice."""
+        return self.used - self.reserved, reserved_for_queue(self.reserved)
+
 
 def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
     """Return why a workload with so many GPUs is queued.
 
-    `before` is the workload before it, "" for none, and `nth` its position and the length of the queue.
+    `before` is the workload that keeps it back, "" for none, and `nth` its position and the length of the queue.
     """
     place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:
-        row, used, hard = no_room.row, no_room.used, no_room.hard
+        row, hard = no_room.row, no_room.hard
         if no_room.never:
             return Phrase("queued-for-good", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
-        reserved = reserved_for_queue(no_room.reserved)
+        used, reserved = no_room.separate
         return Phrase(
             "queued-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, reserved=reserved, place=place
         )
@@ -133,14 +167,23 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
     return Phrase("queued-next", gpus=gpus, tenant=tenant, place=place)
 
 
+def order_of_queue(tenant: Tenant) -> Phrase:
+    """Return whether a workload with room may pass an earlier one without, and the field that says so."""
+    if tenant.hold_order == "BestEffort":
+        return Phrase("order-best-effort", tenant=tenant.name)
+    if tenant.reserve_seconds is not None:
+        return Phrase("order-strict-for", tenant=tenant.name, seconds=tenant.reserve_seconds)
+    return Phrase("order-strict", tenant=tenant.name)
+
+
 def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
     """Return what a pod that is created now would wait for, with so many workloads in the queue."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
     if no_room is None:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
-    row, used, hard = no_room.row, no_room.used, no_room.hard
+    row, hard = no_room.row, no_room.hard
     others = Phrase("and-queued", waiting=waiting) if line else ""
-    reserved = reserved_for_queue(no_room.reserved)
+    used, reserved = no_room.separate
     return Phrase(
         "would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, reserved=reserved, waiting=others
     )

@@ -14,14 +14,15 @@ from msgspec import structs
 from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Reason, Refusal
 from webhook.policy.quota.charges import (
     Charge,
-    Fit,
     GangDemand,
+    QuotaVerdict,
     Shortfall,
     alternatives,
     never_fits,
     reserved_for_queue,
+    row_usage,
+    shortfall,
     together,
-    whole_shortfall,
 )
 from webhook.policy.quota.native_quotas import NativeRoom
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
@@ -49,16 +50,22 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     recurs: bool = False
     whole: bool = False
 
+    def may_queue(self, charge: Charge, tenant: Tenant) -> bool:
+        """Tell whether pods of this charge that have no room are queued."""
+        return self.can_wait and tenant.holds_on(charge.tier, charge.flavor)
+
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
 _NONE = Decimal(0)
+TOO_LARGE = "too-large"
+"""The id of the refusal of what never has room, however much is free."""
 
 
-def fit_over_quota(refusal: Refusal, tenant: Tenant) -> Fit:
+def fit_over_quota(refusal: Refusal, tenant: Tenant) -> QuotaVerdict:
     """Return the refusal, or a warning if the tenant wants only that."""
     if tenant.on_exceed == "Warn":
-        return Fit(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
-    return Fit(refusal)
+        return QuotaVerdict(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
+    return QuotaVerdict(refusal)
 
 
 def over_quota(
@@ -70,7 +77,7 @@ def over_quota(
 ) -> Refusal:
     """Refuse for now: what is used, what was asked for, and in which of the tiers it would fit, with native quotas."""
     short = _in_the_way(short, (short.charge,), tenant)
-    charge, used = short.charge, short.usage.get(short.row, Decimal(0))
+    charge = short.charge
     bounds = {tier: room.left for tier, room in native.items()}
     offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
     if charge.gpus > short.row.hard:
@@ -81,10 +88,7 @@ def over_quota(
         Reason.OVER_QUOTA,
         "over-quota",
         tenant=tenant.name,
-        row=short.row.subject,
-        used=used,
-        hard=short.row.hard,
-        reserved=reserved_for_queue(short.reserved.get(short.row, _NONE)),
+        row=row_usage(short.row, short.usage, short.reserved),
         what=what,
         gpus=charge.gpus,
         flavor=_flavor_unnamed(charge, short.row),
@@ -96,7 +100,7 @@ def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> 
     """Return the row that leaves no lower tier if a tenant demotes, because a full row of one tier stops nobody."""
     if not tenant.demotes:
         return short
-    found = whole_shortfall(charges, tenant.bounding_every_tier(), short.usage)
+    found = shortfall(charges, tenant.bounding_every_tier(), short.usage)
     return structs.replace(found, reserved=short.reserved) if found else short
 
 
@@ -117,7 +121,7 @@ def too_large(
     ever = [tier for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
     return Refusal(
         Reason.OVER_QUOTA,
-        "too-large",
+        TOO_LARGE,
         tenant=tenant.name,
         row=row.subject,
         hard=row.hard,
@@ -133,13 +137,13 @@ def too_large(
 def no_room_for_gang(
     gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: Phrase | str, *, floor: bool
 ) -> Refusal:
-    """Return the refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit.
+    """Return the refusal of a whole gang: what it asks for, what is left, and in which of the tiers it would fit.
 
     `floor`: it would run with so many, and asks for more.
     """
     short = _in_the_way(short, gang.charges, tenant)
     row = short.row
-    free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
+    left = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
         "no-room-for-gang",
@@ -148,9 +152,9 @@ def no_room_for_gang(
         gpus=short.charge.gpus,
         shape=gang.shape,
         tenant=tenant.name,
-        free=free,
+        left=left,
         reserved=reserved_for_queue(short.reserved.get(row, _NONE)),
-        fewer=gang.fewer(free),
+        fewer=gang.fewer(left),
         of=f"of {row.subject} " if row.tier or row.flavor else "",
         flavor=_flavor_unnamed(short.charge, row),
         fits=_would_fit(dict(alternatives(short.charge, tenant, short.usage, tiers)), tenant),
@@ -166,7 +170,7 @@ def whole_fit(
     wished: Sequence[Charge] = (),
     booked: bool = False,
     strict: bool = True,
-) -> Fit:
+) -> QuotaVerdict:
     """Return a refusal if a row could never hold all charges, or a warning if a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
@@ -175,20 +179,22 @@ def whole_fit(
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
-    usage = applied.usage
+    usage, queued = applied.usage, False
     for row, charge in drawn(charges, tenant, at_once=at_once):
         used = _NONE if usage is None else usage.get(row, _NONE)
         if charge.gpus > row.hard:
             now = None if usage is None else dict(alternatives(charge, tenant, usage, applied.tiers))
             refusal = too_large(row, charge, tenant, applied.tiers, applied.what, most.get(row, _NONE), now)
             if strict and tenant.on_exceed in ("Deny", "Hold"):
-                return Fit(refusal, tuple(warnings), charge.gpus)
+                return QuotaVerdict(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
+            queued |= applied.may_queue(charge, tenant)
         elif usage is not None and not booked and used + charge.gpus > row.hard:
             full = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             starts = "none" if applied.whole or full else "not all"
             warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
-    return Fit(None, tuple(warnings))
+            queued |= applied.may_queue(charge, tenant)
+    return QuotaVerdict(None, tuple(warnings), queued=queued)
 
 
 def growth_warnings(
@@ -216,12 +222,9 @@ def _no_room(
     now = over if tenant.on_exceed == "Warn" else refused
     who = "all-queued" if start == "none" else "some-queued"
     return AdmissionWarning(
-        waits if applied.can_wait and tenant.holds_on(charge.tier, charge.flavor) else now,
+        waits if applied.may_queue(charge, tenant) else now,
         tenant=tenant.name,
-        row=row.subject,
-        used=(applied.usage or {}).get(row, _NONE),
-        hard=row.hard,
-        reserved=reserved_for_queue(applied.reserved.get(row, _NONE)),
+        row=row_usage(row, applied.usage or {}, applied.reserved),
         what=applied.what,
         gpus=charge.gpus,
         start=start,

@@ -1,11 +1,13 @@
-"""The status of a TenantQuota, with its usage and conditions, and warnings to whoever writes it.
+"""The status of a TenantQuota, with its usage and conditions, and the refusal and warnings that its author gets.
 
-The conditions are Ready, Exact and GangsWhole. No warning is a reason to refuse, because the policy, the namespaces and
-the pods may change tomorrow.
+The conditions are Ready, Exact and GangsWhole. A name that the policy does not know is refused when it is written, and
+named in Ready if the policy loses it later. No warning is a reason to refuse, because the namespaces and the pods may
+change tomorrow.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Self
@@ -14,13 +16,13 @@ import msgspec
 
 from webhook.objects.data_files import data_file
 from webhook.objects.quantities import written
-from webhook.objects.refusal import AdmissionWarning, first_of
+from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, first_of
 from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.sentences.sentence import sentence
+from webhook.sentences.sentence import sentence, warning_words
 
 LONGEST_SUMMARY = 1024
 NOTHING = Decimal(0)
@@ -52,7 +54,15 @@ class Count(msgspec.Struct, frozen=True):
         return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
 
 
-def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
+def is_active(row: QuotaRow, policy: TierPolicy) -> bool:
+    """Tell whether the policy has the tier and the flavor of a row; otherwise the row limits nothing."""
+    flavors = (None, *(flavor.name for flavor in policy.flavors))
+    return (row.tier is None or policy.tiers.get(row.tier) is not None) and row.flavor in flavors
+
+
+def usage_status(
+    tenant: Tenant | None, count: Count, before: Status, active: Callable[[QuotaRow], bool] = lambda _: True
+) -> Status:
     """Return the usage fields of the status; `before` is the previous status."""
     if tenant is None or tenant.charged_elsewhere:
         return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
@@ -64,11 +74,15 @@ def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
         numbers = {"hard": row.hard, "used": used, "reserved": reserved}
         numbers |= {"reservedForQueue": for_queue} if for_queue else {}
         shown = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
-        usage.append(shown | {name: written(number) for name, number in numbers.items()})
+        limits = active(row)
+        inactive = {} if limits else {"active": False}
+        usage.append(shown | {name: written(number) for name, number in numbers.items()} | inactive)
         # The usage and the limit; reservations only if there are some.
         parts = (reserved, "reserved"), (for_queue, "for the queue")
         more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
-        summary.append(f"{row.label} {written(used)}/{written(row.hard)}" + (f" ({more})" if more else ""))
+        summary.append(
+            f"{row.label} {written(used)}/{written(row.hard) if limits else '-'}" + (f" ({more})" if more else "")
+        )
     return {"usage": usage, "summary": ", ".join(summary)[:LONGEST_SUMMARY]}
 
 
@@ -77,26 +91,39 @@ MOST_NAMES = 5
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """Namespaces that belong to an older TenantQuota, which selects them too."""
+    """Namespaces that a tenant and another one select. Manifests have no age, so which one applies may be unknown."""
 
-    older: str
+    tenant: Tenant
+    other: Tenant
     namespaces: tuple[str, ...]
+
+    def warning(self, most: int) -> AdmissionWarning:
+        """Return the words for the author of the tenant, with so many namespaces."""
+        first, second = by_age([self.tenant, self.other])
+        if not (first.created and second.created):
+            applies = "the one that was created first applies"
+        elif first.created < second.created:
+            applies = f"{first.name} is older and applies"
+        else:
+            applies = f"both were created in the same second, so {first.name}, the first by name, applies"
+        namespaces = first_of(self.namespaces, most)
+        return AdmissionWarning("overlap", other=self.other.name, namespaces=namespaces, applies=applies)
 
 
 def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
     """Return the overlap of each tenant that has one, with the oldest tenant that selects the same namespaces."""
-    lost: dict[str, dict[str, list[str]]] = {}
+    lost: dict[Tenant, dict[Tenant, list[str]]] = {}
     ranked = by_age(tenants)
     for namespace in namespaces:
-        selecting = [tenant.name for tenant in ranked if tenant.selects(namespace.labels)]
-        for name in selecting[1:]:
-            lost.setdefault(name, {}).setdefault(selecting[0], []).append(namespace.name)
-    firsts = {name: next(iter(by_older.items())) for name, by_older in lost.items()}
-    return {name: Overlap(older, tuple(sorted(shared))) for name, (older, shared) in firsts.items()}
+        selecting = [tenant for tenant in ranked if tenant.selects(namespace.labels)]
+        for tenant in selecting[1:]:
+            lost.setdefault(tenant, {}).setdefault(selecting[0], []).append(namespace.name)
+    firsts = {tenant: next(iter(by_older.items())) for tenant, by_older in lost.items()}
+    return {each.name: Overlap(each, older, tuple(sorted(shared))) for each, (older, shared) in firsts.items()}
 
 
 def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
-    """Return the conditions, and the generation of the spec. `now` is in RFC 3339.
+    """Return the conditions, the generation of the spec, and its action above the quota. `now` is in RFC 3339.
 
     A condition keeps its time for as long as its status stays.
     """
@@ -122,7 +149,8 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
         was = before.get(each["type"], {})
         since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
         each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
-    return {"observedGeneration": found.generation, "conditions": conditions}
+    above = found.tenant.above_quota[:LONGEST_SUMMARY] if found.tenant else ""
+    return {"observedGeneration": found.generation, "onExceed": above, "conditions": conditions}
 
 
 _UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
@@ -160,18 +188,23 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
     if found.problem is not None:
         effect = "the last good spec stays active" if found.tenant else "this quota is not active"
         return "Broken", f"{sentence(found.problem)}; {effect}"
-    unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
-    if unknown is not None:
+    return trouble_of(found.tenant, overlap, policy) if found.tenant else None
+
+
+def trouble_of(tenant: Tenant, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
+    """Return why a quota that can be read is not Ready: a word and a sentence."""
+    unknown = unknown_name_trouble(tenant, policy)
+    if unknown is not None or overlap is None:
         return unknown
-    if overlap is None:
-        return None
-    listed = first_of(overlap.namespaces, MOST_NAMES)
-    applies = f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
-    return "Overlap", applies + "make the two namespaceSelectors exclude each other"
+    return "Overlap", warning_words(overlap.warning(MOST_NAMES))
 
 
-def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield tiers and flavors of a tenant that neither the policy nor a `coming` one has: a word, a sentence."""
+_NOT_READY = {"unknown-tier": "UnknownTier", "unknown-flavor": "UnknownFlavor"}
+"""The reason of Ready, by the id of the refusal that a new TenantQuota with such a name gets."""
+
+
+def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[Refusal]:
+    """Yield the refusal of each tier and flavor of a tenant that neither the policy nor a `coming` one has."""
     flavors = {flavor.name for flavor in policy.flavors}
     tiers = (
         ("spec.maxTier", tenant.max_tier),
@@ -182,12 +215,48 @@ def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = 
     )
     for where, name in tiers:
         if name is not None and policy.tiers.get(name) is None and name not in coming:
-            yield "UnknownTier", f'{where}: unknown tier "{name}"; known tiers: {policy.tiers.names()}'
+            yield Refusal(Reason.UNKNOWN_TIER, "unknown-tier", where, name=name, tiers=policy.tiers.names())
     for index, row in enumerate(tenant.rows):
         if row.flavor is not None and row.flavor not in flavors and row.flavor not in coming:
-            listed = ", ".join(sorted(flavors)) or "none"
-            where = f"spec.quotas[{index}].resourceFlavor"
-            yield "UnknownFlavor", f'{where}: "{row.flavor}" is no resource flavor; the policy has {listed}'
+            where, known = f"spec.quotas[{index}].resourceFlavor", tuple(sorted(flavors)) or ("none",)
+            yield Refusal(Reason.INVALID, "unknown-flavor", where, name=row.flavor, flavors=known)
+
+
+def newly_unknown(
+    tenant: Tenant, before: Tenant | None, policy: TierPolicy, coming: Collection[str] = ()
+) -> Refusal | None:
+    """Return the refusal of a TenantQuota for the first unknown name that it did not have in such a field `before`.
+
+    A policy that drops a tier must not lock the TenantQuotas that name it, whatever else is changed in them.
+    """
+    had = {_name_in_field(each) for each in unknown_names(before, policy)} if before else set()
+    return next((each for each in unknown_names(tenant, policy, coming) if _name_in_field(each) not in had), None)
+
+
+def _name_in_field(unknown: Refusal) -> tuple[str, object]:
+    """Return the name with its field, without the number of its row, because rows may move."""
+    return re.sub(r"\[\d+\]", "", unknown.field), unknown.get("name")
+
+
+def unknown_name_trouble(tenant: Tenant, policy: TierPolicy) -> tuple[str, str] | None:
+    """Return why a tenant's unknown names keep it from being Ready: a word, and a sentence on all; None without any."""
+    unknown = [*unknown_names(tenant, policy)]
+    return (_NOT_READY[unknown[0].id], "; ".join(map(unknown_and_effect, unknown))) if unknown else None
+
+
+def unknown_and_effect(unknown: Refusal) -> str:
+    """Return the words on an unknown name that is stored, and its effect."""
+    words = warning_words(AdmissionWarning(unknown.id, unknown=unknown))
+    return f"{words}; {_EFFECTS[unknown.field.partition('[')[0]]}"
+
+
+_EFFECTS = {
+    "spec.maxTier": "no tier is allowed",
+    "spec.allowedTiers": "this name allows nothing",
+    "spec.defaultTier": "pods that would get it are refused",
+    "spec.demoteTo": "nothing is demoted to it",
+    "spec.quotas": "this row limits nothing",
+}
 
 
 MOST_IN_A_WARNING = 2
@@ -219,7 +288,7 @@ def tenant_warnings(
     known = {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}
     usage = {} if tenant.charged_elsewhere else usage_of(tenant)
     return (
-        *(AdmissionWarning(_IDS[reason], sentence=text) for reason, text in unknown_names(tenant, policy, coming)),
+        *(AdmissionWarning(each.id, unknown=each) for each in unknown_names(tenant, policy, coming)),
         *(_by_rank(tenant, policy) if known.issuperset(coming) else ()),
         *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
         *(
@@ -237,9 +306,6 @@ def tenant_warnings(
             if usage.get(row, NOTHING) > row.hard
         ),
     )
-
-
-_IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
 
 
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
@@ -267,7 +333,4 @@ def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iter
         for other in younger if owner is tenant else (owner,):
             shared.setdefault(other, []).append(name)
     for other, names in shared.items():
-        namespaces, older = first_of(names, MOST_IN_A_WARNING), "the older one"
-        if tenant.created and other.created and tenant.created != other.created:  # manifests have no age yet
-            older = "this one is older and" if tenant.created < other.created else "it is older and"
-        yield AdmissionWarning("overlap", other=other.name, namespaces=namespaces, older=older)
+        yield Overlap(tenant, other, tuple(names)).warning(MOST_IN_A_WARNING)

@@ -23,46 +23,35 @@ from webhook.policy.workloads.workload import Devices, Workload
 ANNOTATIONS = ("scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector")
 
 
-class NamespaceSelector(msgspec.Struct, frozen=True):
-    """The node labels that all pods of a namespace ask for, and the annotation with them."""
-
-    annotation: str
-    labels: Mapping[str, str]
-
-    def added_to(self, pod: Pod) -> Pod:
-        """Return the pod with these labels in its node selector; its own stay, even if the plugin refuses them."""
-        if self.labels.items() <= pod.spec.node_selector.items():
-            return pod
-        merged = {**self.labels, **pod.spec.node_selector}
-        return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=merged))
-
-    def conflicts(self, pod: Pod) -> tuple[str, ...]:
-        """Return the keys for which a pod asks for another value: the plugin refuses such a pod."""
-        own = pod.spec.node_selector
-        return tuple(key for key, value in self.labels.items() if own.get(key, value) != value)
+def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
+    """Return the pod with these labels in its node selector; its own stay, even if the plugin refuses them."""
+    if selector.items() <= pod.spec.node_selector.items():
+        return pod
+    merged = {**selector, **pod.spec.node_selector}
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=merged))
 
 
-def with_selector(tree: Tree, selector: NamespaceSelector | None) -> Tree:
+def with_selector(tree: Tree, selector: Mapping[str, str]) -> Tree:
     """Return a pod as it reaches the webhook: the plugin comes before."""
     spec = tree.get("spec")
-    if selector is None or not isinstance(spec, dict):
+    if not selector or not isinstance(spec, dict):
         return tree
     own = spec.get("nodeSelector") or {}
-    return {**tree, "spec": {**spec, "nodeSelector": {**selector.labels, **own}}} if isinstance(own, dict) else tree
+    return {**tree, "spec": {**spec, "nodeSelector": {**selector, **own}}} if isinstance(own, dict) else tree
 
 
-def namespace_selector(annotations: Mapping[str, str]) -> NamespaceSelector | None:
-    """Return the selector in a namespace's annotations; None if there is none or it can't be read.
+def namespace_selector(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the selector in a namespace's annotations; empty if there is none or it can't be read.
 
     A plugin refuses every pod of a namespace whose selector it can't read.
     """
     annotation = next((each for each in ANNOTATIONS if each in annotations), None)
     if annotation is None:
-        return None
+        return {}
     pairs = [each.split("=") for each in annotations[annotation].split(",") if annotations[annotation].strip()]
     if not pairs or any(len(each) != 2 or not each[0].strip() for each in pairs):  # noqa: PLR2004 - key and value
-        return None
-    return NamespaceSelector(annotation, {key.strip(): value.strip() for key, value in pairs})
+        return {}
+    return {key.strip(): value.strip() for key, value in pairs}
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -70,12 +59,12 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace, its labels, and the node selector of its pods. Only watched namespaces have a uid."""
+    """A namespace, its labels, and the node labels that all of its pods ask for. Only watched namespaces have a uid."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     uid: str = ""
-    selector: NamespaceSelector | None = None
+    selector: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def namespace_of(metadata: Metadata) -> Namespace:

@@ -113,6 +113,14 @@ class Tenant(msgspec.Struct, frozen=True):
         waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
         return waits and not self.charged_elsewhere
 
+    @property
+    def above_quota(self) -> str:
+        """Return the action above the quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
+        if self.charged_elsewhere:
+            return "charged elsewhere"
+        queues = () if self.on_exceed == "Hold" else (f"on {row.label} Hold" for row in self.rows if row.has_queue)
+        return ", ".join((self.on_exceed, *queues))
+
     def bounding_every_tier(self) -> Self:
         """Return the tenant with only those rows that no lower tier avoids."""
         return replace(self, rows=tuple(row for row in self.rows if row.tier is None))

@@ -56,6 +56,24 @@ class Checkpoint(msgspec.Struct, frozen=True):
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
 
 
+class AtOnce(msgspec.Struct, frozen=True, rename="camel"):
+    """How many runs may save at the same time: in the cluster, of a tenant, and to a PersistentVolumeClaim."""
+
+    cluster: int = 32
+    tenant: int = 16
+    volume_claim: int = 4
+
+    def of(self, share: str) -> int:
+        return {"tenant": self.tenant, "volumeClaim": self.volume_claim}.get(share, self.cluster)
+
+
+class Saves(msgspec.Struct, frozen=True):
+    """When trainings are asked to save: the most seconds of work at risk by tier, and how many save at once."""
+
+    max_at_risk: Mapping[str, int] = msgspec.field(default_factory=dict)
+    at_once: AtOnce = AtOnce()
+
+
 class ReportTarget(msgspec.Struct, frozen=True):
     """The address to which trainings report their progress. `ca` is the PEM of its CA."""
 
@@ -76,6 +94,26 @@ DevicePreemption = Literal["Off", "Remove", "On"]
 
 Telling = Literal["Off", "Write", "Remove"]
 """Whether a scheduler gets the costs of evictions. `Remove` deletes them, while we may still write."""
+
+
+Urgency = Literal["Imminent", "Planned", "Possible"]
+"""How soon a node ends: within minutes, later, or perhaps. The most urgent comes first."""
+
+
+class NodeSignal(msgspec.Struct, frozen=True, rename={"notice": "noticeSeconds"}):
+    """A sign that a node will end: a taint, a condition or a label with this key, or that it is cordoned.
+
+    `value` is that of the taint or label, "" for any, or the status of the condition, "" for True. `notice`: so many
+    seconds before the end, as the provider guarantees. `source` is where its program is documented.
+    """
+
+    id: str
+    where: Literal["Taint", "Condition", "Label", "Unschedulable"]
+    key: str = ""
+    value: str = ""
+    urgency: Urgency = "Planned"
+    notice: int | None = None
+    source: str = ""
 
 
 class Mode(IntEnum):
@@ -176,11 +214,16 @@ class Kueue(msgspec.Struct, frozen=True):
         return lines is not None and all(line.matches(namespace_labels) for line in lines)
 
 
+EVICTED_BY_NOBODY = Phrase("evicted-by-nobody")
+"""The words on a tier whose pods no other tier may evict."""
+
+
 class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     """The whole active policy.
 
     `resources` and `device_classes` are those that count, with the number of GPUs in each unit. `classes` are the
-    DeviceClasses of the cluster, from which the number per device follows.
+    DeviceClasses of the cluster, from which the number per device follows. `autoscaler` is what a tier's pods tell
+    autoscalers: `Protect`, `Allow`, or how long to protect, such as 24h.
 
     `reports` is the address for trainings' reports; None if this replica receives none.
     """
@@ -206,12 +249,15 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = msgspec.field(default_factory=Checkpoint)
+    saves: Saves = Saves()
     placement: Mapping[str, Placement] = msgspec.field(default_factory=dict)
     scheduling: Mapping[str, Scheduling] = msgspec.field(default_factory=dict)
+    autoscaler: Mapping[str, str] = msgspec.field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     eviction_cost: Mapping[Literal["Kueue", "Volcano"], Telling] = msgspec.field(default_factory=dict)
     device_preemption: DevicePreemption = "Off"
+    node_signals: tuple[NodeSignal, ...] = ()
     kinds: KindTable = BUILT_IN
     classes: Mapping[str, DeviceClass] = msgspec.field(default_factory=dict)
     reports: ReportTarget | None = None
@@ -225,7 +271,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
         """Return the tiers that may evict pods of this one."""
         above = (each for each in self.tiers if each.value > tier.value and each.preemption_policy != "Never")
         names = () if self.adoption else tuple(each.name for each in above)
-        return Phrase("evicted-by", tiers=names) if names else Phrase("evicted-by-nobody")
+        return Phrase("evicted-by", tiers=names) if names else EVICTED_BY_NOBODY
 
     @cached_property
     def weights(self) -> Weights:

@@ -1,6 +1,6 @@
 """Tiers: their definition, their ranks, and their PriorityClasses."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -85,21 +85,25 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
         raise Refused(Reason.PRIORITY_CLASS, "class-missing", name=name, tier=tier.name)
     own, calm = classes_of(tier)
     wanted = own if name == own.name else calm
-    for field, there, due in (
-        ("value", live.value, wanted.value),
-        ("preemptionPolicy", live.preemption_policy, wanted.preemption_policy),
-    ):
-        if there != due:
-            raise Refused(
-                Reason.PRIORITY_CLASS,
-                "class-differs",
-                name=name,
-                attribute=field,
-                there=there,
-                due=due,
-                tier=tier.name,
-            )
+    for attribute, there, due in _differences(live, wanted):
+        raise Refused(
+            Reason.PRIORITY_CLASS,
+            "class-differs",
+            name=name,
+            attribute=attribute,
+            there=there,
+            due=due,
+            tier=tier.name,
+        )
     return live
+
+
+def _differences(live: PriorityClass, wanted: PriorityClass) -> Iterator[tuple[str, int | str, int | str]]:
+    """Yield each immutable field of a class that differs from the tier's: its name, and what is there and is due."""
+    if live.value != wanted.value:
+        yield "value", live.value, wanted.value
+    if live.preemption_policy != wanted.preemption_policy:
+        yield "preemptionPolicy", live.preemption_policy, wanted.preemption_policy
 
 
 class Disagreement(NamedTuple):
@@ -114,33 +118,46 @@ class Disagreement(NamedTuple):
 
 def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Disagreement]:
     """Return why tiers and live PriorityClasses conflict; a missing class is no conflict."""
-    problems: list[Disagreement] = []
+
+    def remedy(_: Tier, __: str, attribute: str) -> str:
+        instead = "use that value or" if attribute == "value" else "delete the class, or use"
+        return f"; a PriorityClass's {attribute} is immutable: {instead} another tier name"
+
+    return [*_conflicts(tiers, classes, remedy)]
+
+
+def _conflicts(
+    tiers: Tiers, classes: Mapping[str, PriorityClass], remedy: Callable[[Tier, str, str], str]
+) -> Iterator[Disagreement]:
+    """Yield the conflicts. `remedy` ends one about a field, by the tier, the class and the field."""
     pairs = ((tier, wanted, classes.get(wanted.name)) for tier in tiers for wanted in classes_of(tier))
     for tier, wanted, live in pairs:
         if live is None:
             continue
-        field, there = f"tiers.{tier.name}", f"PriorityClass/{live.name} exists with"
-        if live.value != wanted.value:
-            hint = "a PriorityClass's value is immutable: use that value or another tier name"
-            problems.append(Disagreement(f"{field}.value", f"{wanted.value}, but {there} {live.value}; {hint}"))
-        if live.preemption_policy != wanted.preemption_policy:
-            hint = "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name"
-            what = f"{wanted.preemption_policy}, but {there} {live.preemption_policy}; {hint}"
-            problems.append(Disagreement(f"{field}.preemptionPolicy", what))
+        for attribute, there, due in _differences(live, wanted):
+            what = f"{due}, but PriorityClass/{live.name} exists with {there}{remedy(tier, live.name, attribute)}"
+            yield Disagreement(f"tiers.{tier.name}.{attribute}", what)
         if live.global_default:
             what = (
                 f"PriorityClass/{live.name} is globalDefault, so every pod of the cluster would carry it; make another "
             )
-            problems.append(Disagreement(field, what + "class the default"))
-    return problems
+            yield Disagreement(f"tiers.{tier.name}", what + "class the default")
 
 
 def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: bool) -> list[Disagreement]:
-    """Return why pods of some tiers are refused: a class differs, or the active one is gone."""
+    """Return why pods of some tiers of the active policy are refused: a class differs, or the active one is gone.
+
+    The policy is right and the class is wrong, so the remedy is to have the chart make the class again.
+    """
     due = {tier.name: active_class(tier, adoption=adoption) for tier in tiers}
+
+    def remedy(tier: Tier, name: str, _: str) -> str:
+        refused = f", so pods of tier {tier.name} are refused" if name == due[tier.name] else ""
+        return f"{refused}: run kubectl delete priorityclass {name}, then helm upgrade with the values of the release"
+
     gone = [
         Disagreement(f"tiers.{tier}", f"PriorityClass/{name} does not exist, so its pods are refused")
         for tier, name in due.items()
         if name not in classes
     ]
-    return [*disagreements(tiers, classes), *gone]
+    return [*_conflicts(tiers, classes, remedy), *gone]

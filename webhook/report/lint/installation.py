@@ -140,7 +140,7 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
     if missing:
         # The API server reports no result of a call under Ignore: only the time shows it.
-        why = "calls fail at once: no replica listens behind the Service, or its certificate is not trusted"
+        why = "no replica answers (none is ready, or they hang), or its certificate is not trusted"
         if asked.seconds >= A_WAIT:
             why = "it waited for an answer: replicas hang, or the network blocks them"
         said = asked.said or f"the API server admitted it under failurePolicy Ignore, and {why}"

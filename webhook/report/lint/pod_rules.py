@@ -28,6 +28,19 @@ _BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
 _GIB = Decimal(1024) ** 3
 
 
+@rule("bound-unheard", Severity.WARNING, "pods")
+def bound_unheard(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find training pods with a bound of work at risk that can't report, so that nobody asks them to save."""
+    for tier, seconds in snapshot.policy.saves.max_at_risk.items():
+        of_tier = (pod for pod in snapshot.pods if pod.tier == tier and pod.work_to_lose is not None)
+        if silent := [pod for pod in of_tier if not pod.reports]:
+            what = f"can't report, so {seconds:,} s of saves.maxAtRiskSeconds do nothing for them"
+            yield Mistake(
+                f"tier {tier}",
+                f"{number_of(len(silent), 'training pod')} {what}: {some_of(pod.made_by for pod in silent)}",
+            )
+
+
 @rule("training-without-hook", Severity.WARNING, "pods")
 def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
@@ -48,6 +61,15 @@ def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
     if name is not None and _hook_of(name, snapshot).kind == "none":
         yield Mistake(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
+
+
+@rule("training-unprotected", Severity.INFO, "autoscalers")
+def training_unprotected(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find a tier of training about which the policy tells the cluster's autoscalers nothing."""
+    name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
+    if snapshot.autoscalers and name is not None and name not in snapshot.policy.autoscaler:
+        what = f"training gets it, and {' and '.join(snapshot.autoscalers)} may remove its nodes to save costs"
+        yield Mistake(f"tier {name}", what)
 
 
 @rule("listeners-unseen", Severity.INFO, "pods")

@@ -7,15 +7,15 @@ from decimal import Decimal
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written, written_gpus
-from webhook.policy.quota.charges import Charge, demotes_not_there, demotes_nowhere, lent_from, whole_shortfall
-from webhook.policy.quota.tenant_status import overlaps, unknown_names
+from webhook.policy.quota.charges import Charge, lent_from, shortfall
+from webhook.policy.quota.tenant_status import overlaps, tenant_warnings, unknown_and_effect, unknown_names
 from webhook.policy.values.tenants import QuotaRow, Tenant, by_age, tenant_among
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in
 from webhook.report.lint.rule import Mistake, Severity, rule
-from webhook.report.lint.snapshot import ClusterSnapshot, some_of
+from webhook.report.lint.snapshot import MOST_NAMED, ClusterSnapshot, some_of
 from webhook.report.waiting import long_time
-from webhook.sentences.sentence import sentence
+from webhook.sentences.sentence import sentence, warning_words
 
 LONG = timedelta(hours=2)
 """A time longer than an autoscaler needs to add a node, or a driver to be installed on it."""
@@ -29,12 +29,10 @@ def tenant_not_active(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         if each.problem is not None:
             yield Mistake(f"TenantQuota/{each.name}", sentence(each.problem))
         elif each.tenant is not None:
-            for _, unknown in unknown_names(each.tenant, snapshot.policy):
-                yield Mistake(f"TenantQuota/{each.name}", unknown)
+            for unknown in unknown_names(each.tenant, snapshot.policy):
+                yield Mistake(f"TenantQuota/{each.name}", unknown_and_effect(unknown))
         if each.name in lost:
-            overlap = lost[each.name]
-            what = f"selects {some_of(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
-            yield Mistake(f"TenantQuota/{each.name}", what)
+            yield Mistake(f"TenantQuota/{each.name}", warning_words(lost[each.name].warning(MOST_NAMED)))
 
 
 @rule("gangs-stranded", Severity.ERROR, "tenants", "accounts")
@@ -46,21 +44,16 @@ def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(f"TenantQuota/{each.name}", str(condition.get("message", "")))
 
 
-@rule("demote-without-tier", Severity.WARNING, "tenants")
-def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find tenants that demote and have no tier to demote to; whoever applies one is warned, too."""
-    for each in snapshot.tenants:
-        if each.tenant is not None and demotes_nowhere(each.tenant, snapshot.policy):
-            what = "spec.onExceed: Demote, and no row has an allowed tier below its own"
-            yield Mistake(f"TenantQuota/{each.name}", what)
+@rule("quota-without-effect", Severity.WARNING, "tenants")
+def quota_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find what whoever applies a TenantQuota is warned of.
 
-
-@rule("demote-without-effect", Severity.WARNING, "tenants")
-def demote_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find tiers in demoteTo that are below no row; whoever applies them is warned, too."""
-    for each in snapshot.tenants:
-        for field, tier in demotes_not_there(each.tenant, snapshot.policy) if each.tenant is not None else ():
-            yield Mistake(f"TenantQuota/{each.name}", f"{field}: {tier} is below the tier of no row")
+    Unknown names and overlaps are errors of other rules, and about a row that the backstop lacks nobody can do a thing.
+    """
+    for tenant in (each.tenant for each in snapshot.tenants if each.tenant is not None):
+        for warning in tenant_warnings(tenant, (), snapshot.namespaces, lambda _: {}, snapshot.policy):
+            if warning.get("unknown") is None and warning.id != "not-rendered":
+                yield Mistake(f"TenantQuota/{tenant.name}", warning_words(warning))
 
 
 @rule("lends-to-evictor", Severity.INFO, "tenants")
@@ -82,14 +75,14 @@ def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find gangs larger than the whole quota."""
     for gang in snapshot.gangs:
         tenant = gang.tenant
-        short = whole_shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
+        short = shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
         if tenant is not None and short is not None:
             asked, hard = written(short.charge.gpus), written(short.row.hard)
             what = f"needs {asked} GPUs of {short.row.subject}; tenant {tenant.name} has {hard}"
             yield Mistake(str(gang), what)
 
 
-@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
+@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity", "resource_capacity")
 def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that allow more GPUs than the cluster has of their flavor."""
     for tenant in snapshot.active:
@@ -100,25 +93,29 @@ def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
-@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
+@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity", "resource_capacity")
 def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find quotas that allow more GPUs together than the cluster has; the rule on rows reports a single tenant."""
+    """Find quotas that allow more GPUs of the highest tier together than the cluster has.
+
+    Nobody is evicted for a pod that finds all GPUs used by its own tier. Lower tiers share what is idle, so their
+    quotas may exceed the cluster. The rule on rows reports a single tenant.
+    """
+    highest = next(iter(snapshot.policy.tiers))
     for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
-        most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.active}
+        using = (each for each in snapshot.active if each.may_use(highest, snapshot.policy.tiers))
+        most = {each.name: _most(each, highest.name, flavor) for each in using}
         bounded = {name: gpus for name, gpus in most.items() if gpus}
         total, there = sum(bounded.values(), Decimal(0)), _gpus(snapshot, flavor)
         if len(bounded) > 1 and total > there:
             ranked = sorted(bounded, key=lambda name: -bounded[name])
             shares = some_of(f"{name} {written(bounded[name])}" for name in ranked)
-            what = f"may hold {written(total)} GPUs together ({shares}); {_there(there, flavor)}"
-            yield Mistake(f"all tenants on {flavor}" if flavor else "all tenants", what)
+            what = f"all tenants may use {written(total)} GPUs of it ({shares}); {_there(there, flavor)}"
+            yield Mistake(f"tier {highest.name} on {flavor}" if flavor else f"tier {highest.name}", what)
 
 
-def _most(tenant: Tenant, flavor: str | None) -> Decimal | None:
-    """Return a tenant's limit: its total row, or else its tiers' rows together; None if no row bounds it."""
-    rows = [row for row in tenant.rows if row.flavor == flavor]
-    total = [row.hard for row in rows if row.tier is None]
-    return min(total) if total else sum((row.hard for row in rows), Decimal(0)) or None
+def _most(tenant: Tenant, tier: str, flavor: str | None) -> Decimal | None:
+    """Return a tenant's limit for a tier: the smaller of its own row and the total; None if no row bounds it."""
+    return min((row.hard for row in tenant.rows if row.flavor == flavor and row.tier in (None, tier)), default=None)
 
 
 def _gpus(snapshot: ClusterSnapshot, flavor: str | None) -> Decimal:

@@ -68,7 +68,11 @@ class LintRule(msgspec.Struct, frozen=True):
 
 
 def rule(name: str, severity: Severity, *needs: Part, line: str = "") -> Callable[[Check], LintRule]:
-    """Make a rule of the function below, which yields the mistakes."""
+    """Make a rule of the function below, which yields the mistakes.
+
+    `name` is its id. `needs`: without these parts of the snapshot it is not asked. `line`: the line of `check` that it
+    belongs to.
+    """
     return lambda check: LintRule(name, severity, needs, line, check)
 
 
@@ -91,10 +95,11 @@ class NotChecked(Shown, frozen=True):
 
 
 class LintReport(Shown, frozen=True):
-    """The findings, the worst first, and the rules that did not run."""
+    """The findings, the worst first, the rules that did not run, and how many did."""
 
     findings: tuple[LintFinding, ...]
     not_checked: tuple[NotChecked, ...] = ()
+    checked: int = 0
 
 
 def lint_report(snapshot: ClusterSnapshot, rules: Iterable[LintRule], ignored: Collection[str] = ()) -> LintReport:
@@ -109,4 +114,5 @@ def lint_report(snapshot: ClusterSnapshot, rules: Iterable[LintRule], ignored: C
             NotChecked(needs, tuple(name for name, its in missing.items() if its == needs))
             for needs in dict.fromkeys(filter(None, missing.values()))
         ),
+        checked=sum(not needs for needs in missing.values()),
     )

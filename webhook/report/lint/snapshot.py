@@ -31,6 +31,8 @@ class AuditStanding(StrEnum):
 
     REFUSED = "refused"
     BEFORE = "before"
+    OUTSIDE = "outside"
+    QUEUED = "queued"
     CHANGED = "changed"
     AGREES = "agrees"
 
@@ -122,12 +124,15 @@ def standing_of(found: Audited) -> AuditStanding:
         return AuditStanding.REFUSED
     if any(not each.marked for each in found.existing):
         return AuditStanding.BEFORE
+    if not found.due:  # it keeps a PriorityClass that ranks by its value alone
+        return AuditStanding.OUTSIDE
+    if found.verdict is VerdictName.QUEUED and all(each.wait for each in found.existing):
+        return AuditStanding.QUEUED
     if found.existing:
         differs = with_another_class(found) or without_hook(found)
         return AuditStanding.CHANGED if differs else AuditStanding.AGREES
     named = found.assignment is not None and bool(found.assignment.asked)
-    agrees = named and found.verdict is VerdictName.ALLOWED
-    return AuditStanding.AGREES if agrees else AuditStanding.CHANGED
+    return AuditStanding.AGREES if named and found.verdict is VerdictName.ALLOWED else AuditStanding.CHANGED
 
 
 Part = Literal[
@@ -138,6 +143,7 @@ Part = Literal[
     "namespaces",
     "nodes",
     "capacity",
+    "resource_capacity",
     "slices",
     "allocations",
     "device_taints",
@@ -145,6 +151,7 @@ Part = Literal[
     "gangs",
     "pod_groups",
     "budgets",
+    "evictions",
     "configurations",
     "admission_policies",
     "certificates",
@@ -155,6 +162,7 @@ Part = Literal[
     "failed_hooks",
     "lost_pods",
     "preemption_configs",
+    "autoscalers",
     "version",
     "home",
     "owners",
@@ -247,6 +255,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     failed_hooks: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     lost_pods: tuple[PodSummary, ...] = ()
     preemption_rules: tuple[PreemptionRule, ...] = ()
+    autoscalers: tuple[str, ...] = ()
     version: tuple[int, int] = (0, 0)
     supply: GpuSupply = NO_SUPPLY
     workloads: tuple[Audited, ...] = ()

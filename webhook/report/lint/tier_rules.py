@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import leaves_out
+from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.devices import evicts_others
 from webhook.policy.metadata_keys import is_unknown, likely_key, namespace_warnings
 from webhook.policy.values.facts import NAME_LABEL
@@ -32,7 +33,7 @@ def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         bare = [pod for pod in pods if tiers.of_class(pod.class_name) is None]
         if bare and not _is_exempt(name, snapshot):
             labelled = sum(1 for pod in bare if pod.tier_label)
-            noted = f", {labelled} of them with its label" if labelled else ""
+            noted = f", {labelled} of them with the label {TIER_LABEL}" if labelled else ""
             what = f"{number_of(len(bare), 'pod')} with GPUs and no tier's class{noted}"
             yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in bare)}")
 

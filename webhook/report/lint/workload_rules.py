@@ -103,7 +103,7 @@ def unknown_key(found: Audited, _: TierPolicy) -> str:
 
 @rule("demand-over-quota", Severity.WARNING, "workloads")
 def demand_over_quota(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find rows that the pods of a tenant exceed, by the tiers of the pods."""
+    """Find rows that the pods of a tenant exceed, by the tiers of the pods; a pod without one counts by a new pod's."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in snapshot.workloads:
         must_queue = bool(each.existing) or not each.message
@@ -111,20 +111,37 @@ def demand_over_quota(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             drawn.setdefault(each.tenant.name, (each.tenant, []))[1].append(each)
     for name, (tenant, found) in sorted(drawn.items()):
         for row in tenant.rows:
-            demand = sum((_drawn(each, row) for each in found), Decimal(0))
-            if demand > row.hard:
-                what = f"{row.subject}: its workloads take {written(demand)} GPUs; the row has {written(row.hard)}"
+            demand, bare = (sum((_drawn(each, row, bare=bare) for each in found), Decimal(0)) for bare in (False, True))
+            if demand + bare > row.hard:
+                unclassed = f", {written(bare)} of them in pods without a tier's class" if bare and row.tier else ""
+                queues = " and onExceed Hold" if tenant.on_exceed == "Hold" or row.has_queue else ""
+                take, hard = written(demand + bare), written(row.hard)
+                what = f"{row.subject}: its workloads take {take} GPUs{unclassed}; the row has {hard}{queues}"
                 yield Mistake(f"TenantQuota/{name}", what)
 
 
-def _drawn(found: Audited, row: QuotaRow) -> Decimal:
-    """Return the GPUs that count in a row: existing pods by their class, as in the ledger, new ones by their tier.
+def _drawn(found: Audited, row: QuotaRow, *, bare: bool) -> Decimal:
+    """Return the GPUs that count in a row, of pods that have a tier or of `bare` ones that have none yet.
 
-    A new pod of a workload that would be demoted may get any tier with room, so it counts only in rows without a tier.
+    Existing pods count by their class, as in the ledger, and other pods by the tier that new ones get. A new pod of a
+    workload that would be demoted may get any tier with room, so it counts only in rows without a tier.
     """
     due = None if found.verdict is VerdictName.DEMOTED else found.counted_as or None
-    counted = ((each, each.tier if each.exist else due) for each in found.pods if not each.wait)
-    return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
+    counted = (each for each in found.pods if not each.wait and bare is (each.exist and each.tier is None))
+    tiers = ((each, each.tier if each.exist and not bare else due) for each in counted)
+    return sum((each.gpus for each, tier in tiers if row.counts(tier, each.flavor)), Decimal(0))
+
+
+JUDGED_BY_ITSELF = (
+    "Each workload is judged by itself, in a tenant that uses nothing; "
+    "demand-over-quota names the rows too small for all."
+)
+
+
+def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
+    """Note that a quota may be too small for workloads that would each be admitted."""
+    if any(each.tenant and each.tenant.rows for each in audited):
+        yield JUDGED_BY_ITSELF
 
 
 def _pods(found: Iterable[PodsAlike]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import PodBuilder, a_pod, a_policy, a_tier_request
+from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_tier_request
 from tests.builders.words import sentence, told
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.consistency import drift
@@ -10,7 +10,7 @@ from webhook.policy.decide import assignment_of
 from webhook.policy.values.tiers import PriorityClass, live_class
 
 BATCH = a_pod().of_class("gpu-batch")
-FIXED = "a pod's tier is fixed when it is created: delete the pod and create it again with the label"
+FIXED = "a pod's tier is fixed when it is created. `gpu-tiers explain {}` says what changes it"
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 
 DRIFTS: list[tuple[PodBuilder, PodBuilder, str | None]] = [
@@ -22,6 +22,11 @@ DRIFTS: list[tuple[PodBuilder, PodBuilder, str | None]] = [
     ),
     (BATCH.of_tier("gpu-batch"), BATCH, f"{LABEL}: absent, but this pod runs as gpu-batch; {FIXED}"),
     (a_pod(), a_pod().of_tier("gpu-batch"), f"{LABEL}: gpu-batch, but this pod runs without a tier; {FIXED}"),
+    (
+        BATCH.of_tier("gpu-batch").owned_by(a_job()),
+        BATCH.of_tier("gpu-training").owned_by(a_job()),
+        f"{LABEL}: gpu-training, but this pod runs as gpu-batch; {FIXED}",
+    ),
     (BATCH, BATCH.of_tier("gpu-batch"), None),
     (BATCH.of_tier("wrong"), BATCH.of_tier("gpu-batch"), None),
     (BATCH.of_tier("wrong"), BATCH.of_tier("wrong").labelled({"app": "x"}), None),
@@ -37,7 +42,7 @@ DRIFTS: list[tuple[PodBuilder, PodBuilder, str | None]] = [
 @pytest.mark.parametrize(("old", "new", "refusal"), DRIFTS)
 def test_a_tier_label_may_only_come_to_say_the_truth(old: PodBuilder, new: PodBuilder, refusal: str | None) -> None:
     found = drift(old.view(), new.view(), a_policy())
-    assert (sentence(found) if found else None) == refusal
+    assert (sentence(found) if found else None) == (refusal and refusal.format(old.view().metadata.name))
 
 
 def pod() -> PodBuilder:

@@ -105,8 +105,17 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a ceiling that names no tier": (
         lambda: a_tier_request(pod().of_tier("gpu-batch"), tenant=beta(maxTier="gold")),
         (
-            f'{LABEL}: gpu-batch is not for tenant beta; its maxTier "gold" is no tier of the policy, so it may '
-            "use none; ask your platform team to correct TenantQuota/beta"
+            f"{LABEL}: gpu-batch is not for tenant beta; it may use none, because its maxTier (gold) names no tier of "
+            "the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. Ask your platform team to "
+            "correct TenantQuota/beta"
+        ),
+    ),
+    "tiers of which the policy has none": (
+        lambda: a_tier_request(pod().of_tier("gpu-batch"), tenant=beta(allowedTiers=["gold", "silver"])),
+        (
+            f"{LABEL}: gpu-batch is not for tenant beta; it may use none, because its allowedTiers (gold, silver) "
+            "names no tier of the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. Ask your "
+            "platform team to correct TenantQuota/beta"
         ),
     ),
     "a kept class above the ceiling": (

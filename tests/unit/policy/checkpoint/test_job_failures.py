@@ -35,6 +35,10 @@ def a_spec(*rules: dict[str, Any], **fields: object) -> dict[str, Any]:
 
 SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
     "the default backoffLimit": ({}, [BACKOFF.format(6)]),
+    "pods that restart in place, which have no podFailurePolicy": (
+        {"template": {"spec": {"restartPolicy": "OnFailure"}}},
+        [BACKOFF.format(6).partition("; ")[0] + "; set restartPolicy Never, ignore DisruptionTarget"],
+    ),
     "no retry at all": ({"backoffLimit": 0}, [BACKOFF.format(0)]),
     "a backoffLimit that somebody counted on": ({"backoffLimit": 20}, []),
     "a policy that ignores preemption": (a_spec(IGNORE), []),
@@ -203,8 +207,8 @@ def test_which_job_gets_a_policy_by_which_preemptions_do_not_count(name: str) ->
         assert [*words(job_warnings(tree, JOB, adds=False))] == [BACKOFF.format(6)]
 
 
-WHEN = "once it is deleted or tainted out-of-service"
-PRICE = f"[lost-node] added podFailurePolicy: pods on a lost node are replaced {WHEN}"
+WHEN = "when you delete the node or taint it out-of-service"
+PRICE = f"[lost-node] added podFailurePolicy: pods of a dead node are replaced {WHEN}"
 
 
 def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made_and_their_author_reads_the_price_once() -> None:
@@ -221,7 +225,10 @@ RUNTIMES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [RUNTIME_BACKOFF.format(6)],
     ),
     "a runtime whose Job gets a policy of ours when JobSet makes it": (NEVER, [PRICE]),
-    "a runtime whose pods restart Never, with a policy that counts": (NEVER | a_spec(COUNT), [BACKOFF.format(6)]),
+    "a runtime whose pods restart Never, with a policy that counts": (
+        NEVER | a_spec(COUNT),
+        [BACKOFF.format(6).replace("against ", "against the runtime's ")],
+    ),
     "a runtime with a policy of its own": (NEVER | a_spec(IGNORE), []),
     "a runtime that fails at 143": (
         NEVER | a_spec(on_codes("In", 143)),

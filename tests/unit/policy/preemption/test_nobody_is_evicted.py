@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from tests.builders.built import Tree
 from tests.builders.claims import DEVICE_CLASS
-from tests.builders.dra_cluster import NOW, DraCluster
+from tests.builders.dra_cluster import NOW, DraCluster, at
 from webhook.objects.refusal import Phrase
-from webhook.policy.preemption.node_state import RESERVATION, RESERVED
+from webhook.policy.preemption.node_state import RESERVED
 from webhook.policy.preemption.preemptor import EvictionPlan
 from webhook.policy.preemption.reservation import Reservation
 from webhook.sentences.sentence import sentence
@@ -71,13 +70,16 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
         ("preemptor-of-other-scheduler", on("high", schedulerName="volcano")),
         ("preemptor-too-old", on("high", tolerations=[])),
         ("preemptor-too-old", on("high", tolerations=[{"key": RESERVED, "value": "gpu-serving"}])),
-        ("preemptor-not-ours", lambda c: c.pods["high"]["metadata"].update(namespace="kube-system")),
+        ("preemptor-exempt", lambda c: c.pods["high"]["metadata"].update(namespace="kube-system")),
         ("preemptor-not-settled", lambda c: c.waiting("high", since=-2)),
         ("preemptor-not-settled", lambda c: c.pods["high"]["status"].pop("conditions")),
         ("preemptor-nominated", lambda c: c.pods["high"]["status"].update(nominatedNodeName="a")),
         ("preemptor-gone", lambda c: c.ending("high")),
         ("preemptor-claim-missing", lambda c: c.pods["high"]["status"].pop("resourceClaimStatuses")),
         ("preemptor-claim-missing", lambda c: c.claims.pop("team-alpha/high-gpu")),
+        ("preemptor-claim-missing", lambda c: c.claims["team-alpha/high-gpu"]["metadata"].update(
+            deletionTimestamp=at(-10), finalizers=["mallory.example.com/kept"])),
+        ("preemptor-claim-missing", lambda c: c.claims["team-alpha/high-gpu"]["metadata"].pop("ownerReferences")),
         ("preemptor-class-missing", claimed(deviceClassName="gone")),
         # Nobody is of a lower tier.
         ("preemption-nobody-lower", on("low", priorityClassName="gpu-training")),
@@ -106,15 +108,15 @@ REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
         ("preemption-no-node", lambda c: c.nodes["a"]["spec"].update(unschedulable=True)),
         ("preemption-no-node", lambda c: c.nodes["a"]["status"].update(conditions=[])),
         ("preemption-no-node", on("high", nodeSelector={"zone": "b"})),
+        ("preemption-no-node", on("low", affinity={"podAntiAffinity": REQUIRED})),
         ("preemption-no-node", lambda c: c.nodes["a"]["spec"].update(taints=[{"key": "x", "effect": "NoSchedule"}])),
         ("preemption-no-node", lambda c: c.nodes["a"]["spec"].update(
             taints=[{"key": RESERVED, "value": "gpu-training", "effect": "NoSchedule"}])),
         # It can't be told.
         ("unjudged-affinity", on("high", affinity={"podAffinity": REQUIRED})),
         ("unjudged-affinity", on("high", affinity={"podAntiAffinity": REQUIRED})),
-        ("unjudged-repelled", on("low", affinity={"podAntiAffinity": REQUIRED})),
         ("unjudged-spread", on("high", topologySpreadConstraints=[{"topologyKey": "zone", "maxSkew": 1}])),
-        ("unjudged-volumes", on("high", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])),
+        ("unjudged-inline-volume", on("high", volumes=[{"name": "data", "awsElasticBlockStore": {"volumeID": "x"}}])),
         ("unjudged-request", claimed(allocationMode="All")),
         ("unjudged-request", claimed(capacity={"requests": {"memory": "1Gi"}})),
         ("unjudged-request", claimed(adminAccess=True)),
@@ -202,10 +204,7 @@ def test_a_host_port_that_an_equal_has() -> None:
 
 def test_a_node_that_is_reserved_for_another_pod() -> None:
     cluster = full()
-    cluster.nodes["a"]["metadata"]["annotations"] = {
-        "gpu-tiers.dev/reservation": '{"gang":"x","name":"x","pods":[],"tier":"t","nodes":[],"since":0,"until":0}'
-    }
-    cluster.nodes["a"]["spec"]["taints"] = [{"key": RESERVED, "value": "gpu-training", "effect": "NoSchedule"}]
+    cluster.reserve(Reservation("x", "x", (), "gpu-training", ("a",), 0, 0))
     assert reason(cluster) == "preemption-no-node"
 
 
@@ -219,17 +218,20 @@ def reserved_with_victim(cluster: DraCluster, gpus: int) -> None:
     made = Reservation(
         "first", "team-alpha/first", ("first",), "gpu-training", ("b",), NOW, NOW + 90, {"going": NOW + 80}
     )
-    cluster.nodes["b"]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(made).decode()}
-    cluster.nodes["b"]["spec"]["taints"] = [{"key": RESERVED, "value": "gpu-training", "effect": "NoSchedule"}]
+    cluster.reserve(made)
 
 
 def test_what_another_preemptor_leaves_of_its_node() -> None:
     """kube-scheduler counts so by nominated nodes: else one more pod would go than there."""
     cluster = full()
     reserved_with_victim(cluster, 1)
-    assert reason(cluster) == "preemption-holders-ending"
+    plan = cluster.decide("high")
+    assert isinstance(plan, EvictionPlan), "it shares the node, which stays reserved until it has its device, too"
+    assert (plan.nodes, plan.victims) == (("b",), ())
     cluster.pods["high"]["spec"].update(priorityClassName="gpu-serving", priority=800)
-    assert reason(cluster) == "preemption-holders-ending", "its taint goes when the other pod has its node"
+    lower = cluster.decide("high")
+    assert isinstance(lower, EvictionPlan), "so does one of a lower tier"
+    assert (lower.nodes, lower.victims) == (("b",), ())
 
 
 def test_another_preemptor_that_needs_all_of_its_node() -> None:
@@ -246,6 +248,7 @@ def test_another_preemptor_is_waited_for_where_a_higher_tier_would_go_instead() 
     cluster.node("b", gpus=3)
     reserved_with_victim(cluster, 2)
     cluster.running("lowest", "b", "gpu-interactive")
+    cluster.pods["high"]["spec"].update(priorityClassName="gpu-serving", priority=800)
     assert reason(cluster) == "preemption-after-another"
     cluster.pods["lowest"]["spec"].update(priorityClassName="gpu-batch", priority=400)
     plan = cluster.decide("high")
@@ -285,6 +288,37 @@ def test_a_group_that_goes_whole_stays_whole_where_one_pod_may_not_go() -> None:
 def test_a_claim_that_two_pods_of_a_gang_share() -> None:
     cluster = full()
     second = cluster.waiting("second")
-    second["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": "high-gpu"}]
+    for pod in (cluster.pods["high"], second):
+        pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "high-gpu"}]
     cluster.group("gang", "high", "second", least=2)
     assert reason(cluster, "team-alpha/gang") == "preemptor-shares-claim"
+
+
+def apart(key: str, **term: object) -> Tree:
+    term = {"labelSelector": {}, "topologyKey": key, **term}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "kept_off"),
+    [
+        (apart("kubernetes.io/hostname"), {"a"}),
+        (apart("zone"), {"a", "b"}),
+        (apart("no-node-has-it"), set()),
+        (apart("zone", namespaces=["other"]), set()),
+        (apart("zone", namespaceSelector={"matchLabels": {"team": "x"}}), {"a", "b"}),
+        (apart("zone", labelSelector={"matchLabels": {"app": "db"}}), set()),
+    ],
+)
+def test_a_pod_that_keeps_others_off_does_so_in_its_own_topology_alone(affinity: Tree, kept_off: set[str]) -> None:
+    """Whoever may create a pod could keep all preemptors of the cluster waiting otherwise."""
+    cluster = DraCluster()
+    for name, zone in (("a", "1"), ("b", "1"), ("c", "2")):
+        cluster.node(name)
+        cluster.nodes[name]["metadata"]["labels"]["zone"] = zone
+        cluster.running(f"low-{name}", name)
+    cluster.pods["low-a"]["spec"]["affinity"] = affinity
+    cluster.waiting("high")
+    for name in ("a", "b", "c"):
+        cluster.pods["high"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": name}
+        assert isinstance(cluster.decide("high"), Phrase) == (name in kept_off), name

@@ -12,8 +12,9 @@ from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_st
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job", "controller": True}
 
 
-def state(spec: dict[str, Any] | None = None, **metadata: Any) -> PodState:
-    tree = {"metadata": {"name": "p", "namespace": "team", "uid": "pod", **metadata}, "spec": spec or {}}
+def state(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any) -> PodState:
+    about = {"name": "p", "namespace": "team", "uid": "pod", **metadata}
+    tree = {"metadata": about, "spec": spec or {}, "status": status or {}}
     return pod_state(view(tree, SchedulablePod), a_policy())
 
 
@@ -41,6 +42,46 @@ def test_a_pod_asks_for_the_most_that_it_needs_at_a_time(cpu: str, spec: dict[st
     assert state(spec).requests["cpu"] == Decimal(cpu)
 
 
+def sized(name: str = "c", given: str | None = None, used: str | None = None) -> dict[str, Any]:
+    """A container's status: what the kubelet has allocated, and what is in effect."""
+    allocated = {} if given is None else {"allocatedResources": {"cpu": given}}
+    return {"name": name, **allocated, **({} if used is None else {"resources": {"requests": {"cpu": used}}})}
+
+
+INFEASIBLE = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]}
+DEFERRED = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]}
+TWO = {"containers": [container("2"), container("3", name="d")]}
+LEVEL = {"containers": [container("2")], "resources": {"requests": {"cpu": "5"}}}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spec", "status"),
+    [
+        ("5", {"containers": [container("5")]}, {"containerStatuses": [sized(given="2", used="2")]}),
+        ("5", {"containers": [container("2")]}, {"containerStatuses": [sized(given="5", used="5")]}),
+        ("5", {"containers": [container("2")]}, {"containerStatuses": [sized(given="2", used="5")]}),
+        ("5", {"containers": [container("2")]}, {"containerStatuses": [sized(used="5")]}),
+        ("5", {"containers": [container("2")]}, {"containerStatuses": [sized(given="5")]}),
+        ("5", {"containers": [container("5")]}, DEFERRED | {"containerStatuses": [sized(given="2")]}),
+        ("2", {"containers": [container("5")]}, INFEASIBLE | {"containerStatuses": [sized(given="2")]}),
+        # The totals are compared: one container grows by what the other gives back.
+        ("5", TWO, {"containerStatuses": [sized(given="3"), sized("d", given="2")]}),
+        ("7", {"containers": [container("2")], "initContainers": [container("1", name="s", **SIDECAR)]},
+         {"initContainerStatuses": [sized("s", given="5")]}),
+        # The kubelet tells it of the pod as a whole.
+        ("6", TWO, {"allocatedResources": {"cpu": "6"}, "resources": {"requests": {"cpu": "5"}}}),
+        ("5", TWO, {"resources": {"limits": {"cpu": "9"}}}),
+        ("5", LEVEL, {}),
+        ("8", LEVEL, {"allocatedResources": {"cpu": "8"}, "resources": {"requests": {"cpu": "5"}}}),
+        ("4", LEVEL, INFEASIBLE | {"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "4"}}}),
+    ],
+)  # fmt: skip
+def test_a_pod_that_is_resized_takes_the_most_of_before_and_after(
+    cpu: str, spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    assert state(spec, status=status).requests["cpu"] == Decimal(cpu)
+
+
 def test_claims_are_those_that_were_made_for_it_or_that_it_names() -> None:
     tree = {
         "metadata": {"name": "p", "namespace": "team", "uid": "pod"},
@@ -59,10 +100,10 @@ def test_claims_are_those_that_were_made_for_it_or_that_it_names() -> None:
 
 def test_the_gang_of_a_pod() -> None:
     assert state().gang == "pod"
-    assert state(ownerReferences=[JOB]).gang == "job"
+    assert state(ownerReferences=[JOB]).gang == "team/job"
     assert state(ownerReferences=[{**JOB, "apiVersion": "apps/v1", "kind": "ReplicaSet"}]).gang == "pod"
     of_jobset = state(ownerReferences=[JOB], annotations={"gpu-tiers.dev/gang": "jobset"})
-    assert of_jobset.gang == "jobset"
+    assert of_jobset.gang == "team/jobset"
     grouped = state({"schedulingGroup": {"podGroupName": "g"}}, ownerReferences=[JOB])
     assert (grouped.gang, grouped.pod_group) == ("team/g", "team/g")
 

@@ -5,14 +5,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders.dra_cluster import NOW, DraCluster
-from webhook.policy.preemption.node_state import RESERVATION, RESERVED
+from webhook.policy.preemption.node_state import RESERVATION
 from webhook.policy.preemption.preemptor import EvictionPlan
 from webhook.policy.preemption.reservation import (
     MOST_NODES,
-    UNTIL_AGAIN,
     End,
     Evict,
-    Failures,
     Keep,
     Reservation,
     ReservationEnd,
@@ -20,6 +18,7 @@ from webhook.policy.preemption.reservation import (
     Wait,
     may_reserve,
     next_step,
+    reservations,
     reserve,
     with_victims,
 )
@@ -38,15 +37,12 @@ def reserved(cluster: DraCluster, seconds_ago: float = 2.0, **changed: object) -
     plan = cluster.decide("high")
     assert isinstance(plan, EvictionPlan)
     made = replace(reserve(plan, NOW - seconds_ago, 600), **changed)
-    for name in made.nodes:
-        taint = {"key": RESERVED, "value": made.tier, "effect": "NoSchedule"}
-        cluster.nodes[name]["spec"]["taints"] = [taint]
-        cluster.nodes[name]["metadata"]["annotations"] = {RESERVATION: msgspec.json.encode(made).decode()}
+    cluster.reserve(made)
     return made
 
 
 def step(cluster: DraCluster, reservation: Reservation) -> Step:
-    return next_step(reservation, cluster.state(), lambda gang, nodes: cluster.decide(gang, [*nodes]))
+    return next_step(reservation, cluster.state(), 600, lambda gang, nodes: cluster.decide(gang, [*nodes]))
 
 
 def test_it_lasts_until_the_last_victim_must_have_ended(cluster: DraCluster) -> None:
@@ -63,11 +59,10 @@ def test_it_is_written_and_read_again(cluster: DraCluster) -> None:
 
 
 def test_everything_is_judged_again_before_anybody_is_evicted(cluster: DraCluster) -> None:
-    made = reserved(cluster)
-    assert step(cluster, replace(made, since=NOW)) == Wait()
-    evict = step(cluster, made)
+    assert step(cluster, reserved(cluster, 0)) == Wait()
+    evict = step(cluster, reserved(cluster))
     assert isinstance(evict, Evict)
-    assert [each.name for each in evict.victims] == ["low"]
+    assert [each.name for each in evict.plan.victims] == ["low"]
 
 
 def test_a_device_came_free_meanwhile(cluster: DraCluster) -> None:
@@ -87,12 +82,75 @@ def test_a_leader_ended_before_all_nodes_were_reserved(cluster: DraCluster) -> N
     assert step(cluster, made) == End(ReservationEnd.INCOMPLETE), "break-glass: somebody took the taint off"
 
 
+def test_what_another_leader_began_is_not_mixed_up(cluster: DraCluster) -> None:
+    """Two leaders reserve different nodes for the same pod: the rest of one is no part of the other."""
+    cluster.node("b")
+    cluster.running("beside", "b")
+    first = reserved(cluster)
+    second = replace(first, nodes=("b",), since=first.since + 1)
+    cluster.reserve(second)
+    found = reservations(cluster.state())
+    assert step(cluster, replace(first, since=first.since - 1)) == End(ReservationEnd.INCOMPLETE)
+    assert {each.nodes for each in found} == {first.nodes, second.nodes}
+
+
+def test_its_step_is_on_the_first_of_its_nodes(cluster: DraCluster) -> None:
+    cluster.node("b")
+    cluster.running("other", "b")
+    made = replace(reserved(cluster), nodes=("b", "a"))
+    cluster.reserve(made)
+    cluster.nodes["b"]["metadata"]["annotations"][RESERVATION] = msgspec.json.encode(
+        replace(made, freed_at=NOW)
+    ).decode()
+    assert reservations(cluster.state()) == (replace(made, freed_at=NOW),)
+    del cluster.nodes["b"]
+    assert reservations(cluster.state()) == (made,), "so that it is taken off the others"
+
+
+def test_a_victim_that_saves_when_it_is_asked_does_so_first(cluster: DraCluster) -> None:
+    """No longer than for its grace, and once: whoever goes in its place after that goes at once."""
+    cluster.unsaved_since = {"low": NOW - 3600}
+    made = reserved(cluster)
+    keep = step(cluster, made)
+    assert isinstance(keep, Keep)
+    asked = keep.reservation
+    assert (asked.asked_at, asked.saving, asked.victims) == (NOW, {"low": NOW + 20}, {})
+    assert asked.until == made.until + 20, "the steps after it have as long as before"
+    cluster.reserve(asked)
+    assert step(cluster, asked) == Wait()
+    cluster.unsaved_since = {"low": NOW + 0.1}
+    assert isinstance(step(cluster, asked), Evict), "it has saved"
+    cluster.unsaved_since = {}
+    assert isinstance(step(cluster, asked), Evict), "it can't save, or is silent"
+    cluster.unsaved_since = {"low": NOW - 3600}
+    late = replace(asked, saving={"low": NOW})
+    cluster.reserve(late)
+    assert isinstance(step(cluster, late), Evict), "its grace is over"
+
+
+def test_nobody_saves_first_for_longer_than_others_wait_for_its_end(cluster: DraCluster) -> None:
+    cluster.pods["low"]["spec"]["terminationGracePeriodSeconds"] = 10**6
+    cluster.unsaved_since = {"low": NOW - 3600}
+    keep = step(cluster, reserved(cluster))
+    assert isinstance(keep, Keep)
+    assert keep.reservation.saving == {"low": NOW + 600}
+
+
+def test_nobody_saves_for_a_preemptor_that_needs_no_device_any_more(cluster: DraCluster) -> None:
+    cluster.unsaved_since = {"low": NOW - 3600}
+    made = reserved(cluster)
+    cluster.node("b")
+    end = step(cluster, made)
+    assert isinstance(end, End)
+    assert end.outcome == ReservationEnd.NOT_NEEDED
+
+
 def test_a_victim_that_could_not_be_deleted_is_judged_again(cluster: DraCluster) -> None:
     """It has changed between, or the leader ended between two victims."""
     made = reserved(cluster, victims={"low": NOW + 80})
     evict = step(cluster, made)
     assert isinstance(evict, Evict)
-    assert [each.name for each in evict.victims] == ["low"]
+    assert [each.name for each in evict.plan.victims] == ["low"]
     cluster.node("b")
     assert step(cluster, made) == Keep(replace(made, victims={})), "a device is free: nobody has to go any more"
 
@@ -101,6 +159,8 @@ def test_its_pod_has_a_node(cluster: DraCluster) -> None:
     made = reserved(cluster)
     cluster.pods["high"]["spec"]["nodeName"] = "a"
     assert step(cluster, made) == End(ReservationEnd.BOUND)
+    cluster.ending("high")
+    assert step(cluster, made) == End(ReservationEnd.BOUND), "it had its devices, whatever comes after that"
 
 
 @pytest.mark.parametrize("how", ["gone", "ending"])
@@ -138,6 +198,7 @@ def test_the_scheduler_has_its_time(cluster: DraCluster) -> None:
     made = reserved(cluster, victims={"low": NOW}, freed_at=NOW - 12)
     del cluster.pods["low"], cluster.claims["team-alpha/low-gpu"]
     assert step(cluster, made) == Wait()
+    assert step(cluster, replace(made, freed_at=NOW - 40, pods=("high", *map(str, range(9))))) == Wait(), "a PodGroup"
     ended = step(cluster, replace(made, freed_at=NOW - 40))
     assert isinstance(ended, End)
     assert ended.outcome is ReservationEnd.FAILED, "the device is free, and it does not fit for another reason"
@@ -158,7 +219,9 @@ def test_another_pod_has_the_device(cluster: DraCluster, tier: str, outcome: Res
     assert step(cluster, made) == Wait()
     cluster.used["a"] = 0
     cluster.running("other", "a", tier)
-    assert step(cluster, made) == End(outcome), "at once: nothing is gained by waiting"
+    ended = step(cluster, made)
+    assert isinstance(ended, End)
+    assert (ended.outcome, ended.lost) == (outcome, outcome is ReservationEnd.FAILED), "at once: waiting gains nothing"
 
 
 def test_its_own_part_of_the_devices_is_no_reason_to_end(cluster: DraCluster) -> None:
@@ -173,14 +236,7 @@ def test_its_own_part_of_the_devices_is_no_reason_to_end(cluster: DraCluster) ->
 
 def test_nodes_are_bounded(cluster: DraCluster) -> None:
     made = reserved(cluster)
-    there = {"x": replace(made, nodes=("n",) * (MOST_NODES - 1))}
+    there = (replace(made, nodes=("n",) * (MOST_NODES - 1)),)
     assert may_reserve(1, there)
     assert not may_reserve(2, there)
-    assert may_reserve(MOST_NODES + 5, {}), "a large gang is reserved for alone"
-
-
-def test_after_two_evictions_in_vain_it_stops() -> None:
-    once = Failures(1, NOW)
-    assert not once.allows(NOW + 1)
-    assert once.allows(NOW + UNTIL_AGAIN)
-    assert not Failures(2, NOW).allows(NOW + 10**6)
+    assert may_reserve(MOST_NODES + 5, ()), "a large gang is reserved for alone"

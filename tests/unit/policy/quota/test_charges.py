@@ -46,7 +46,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
     interesting = [tier for tier in TIERS if tier.name in ("gpu-training", "gpu-batch")]
     assert sentence(over_quota(short, ALPHA, interesting, "this pod")) == (
         "exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
-        "Would fit: gpu-batch (3 free). See TenantQuota/alpha."
+        "Would fit: gpu-batch (3 left). See TenantQuota/alpha."
     )
 
 
@@ -69,7 +69,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
             used(serving_h100="2", h100="2", training="5", batch="2", total="5"),
             (
                 "gpu-serving on h100 is at 2 of 2 GPUs; this pod asks for 1. "
-                "Would fit: gpu-training (1 free), gpu-batch (1 free), gpu-interactive (2 free)."
+                "Would fit: gpu-training (1 left), gpu-batch (1 left), gpu-interactive (2 left)."
             ),
         ),
         (
@@ -77,7 +77,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
             used(training="5.875"),
             (
                 "gpu-training is at 5.875 of 6 GPUs; this pod asks for 0.5. "
-                "Would fit: gpu-serving (16 free), gpu-batch (3 free), gpu-interactive (16 free)."
+                "Would fit: gpu-serving (16 left), gpu-batch (3 left), gpu-interactive (16 left)."
             ),
         ),
     ],

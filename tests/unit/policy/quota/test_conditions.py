@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.tenant_status import Count, Overlap, conditions_of, overlaps, usage_status
+from webhook.policy.quota.tenant_status import Count, Overlap, conditions_of, is_active, overlaps, usage_status
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
 from webhook.policy.values.tier_policy import Flavor, Mode, TierPolicy
@@ -51,6 +51,26 @@ def test_usage_row_by_row_and_in_one_line():
     assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "Active", "")
 
 
+def test_a_row_of_a_tier_that_the_policy_dropped_shows_no_limit():
+    gone, flavor = QuotaRow(Decimal(2), "gpu-gold"), QuotaRow(Decimal(2), "gpu-training", "b200")
+    tenant = replace(ALPHA, rows=(TRAINING, gone, flavor))
+    shown = usage_status(tenant, COUNT, {}, lambda row: is_active(row, POLICY))
+    assert shown["summary"] == "gpu-training 4/6 (+2 reserved), gpu-gold 0/-, gpu-training on b200 0/-"
+    assert [row.get("active") for row in shown["usage"]] == [None, False, False]
+    assert shown["usage"][1]["hard"] == "2", "what the spec says"
+
+
+def test_the_action_above_the_quota_names_the_rows_that_queue():
+    queueing = replace(TRAINING, has_queue=True)
+    actions = {
+        "Deny": ALPHA,
+        "Deny, on gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
+        "Hold": replace(ALPHA, rows=(queueing, TOTAL), on_exceed="Hold"),
+        "charged elsewhere": replace(ALPHA, charged_elsewhere=True),
+    }
+    assert [status(TenantQuota("alpha", 3, each))["onExceed"] for each in actions.values()] == [*actions]
+
+
 def test_what_is_reserved_for_the_queue_is_shown_apart_from_what_is_booked_for_pods():
     booked = {TRAINING: Decimal(4), TOTAL: Decimal(7)}
     count = Count.of(booked, {TRAINING: Decimal(3), TOTAL: Decimal(7)}, {TRAINING: Decimal(2), TOTAL: Decimal(5)})
@@ -80,12 +100,18 @@ def test_names_that_the_policy_does_not_know_are_named():
         return ready(TenantQuota("alpha", 1, replace(ALPHA, **change)))
 
     tiers = 'unknown tier "gpu-gold"; known tiers: gpu-training, gpu-batch, gpu-interactive'
-    assert with_(max_tier="gpu-gold") == ("False", "UnknownTier", f"spec.maxTier: {tiers}")
-    assert with_(allowed_tiers=("gpu-batch", "gpu-gold"))[2] == f"spec.allowedTiers[1]: {tiers}"
-    assert with_(default_tier="gpu-gold")[2] == f"spec.defaultTier: {tiers}"
-    assert with_(rows=(TOTAL, QuotaRow(Decimal(1), "gpu-gold")))[2] == f"spec.quotas[1].tier: {tiers}"
-    flavor = 'spec.quotas[0].resourceFlavor: "a100" is no resource flavor; the policy has h100'
+    ceiling, row = (
+        f"spec.maxTier: {tiers}; no tier is allowed",
+        f"spec.quotas[1].tier: {tiers}; this row limits nothing",
+    )
+    assert with_(max_tier="gpu-gold") == ("False", "UnknownTier", ceiling)
+    assert with_(allowed_tiers=("gpu-batch", "gpu-gold"))[2].startswith(f"spec.allowedTiers[1]: {tiers}; ")
+    assert with_(default_tier="gpu-gold")[2].startswith(f"spec.defaultTier: {tiers}; ")
+    assert with_(rows=(TOTAL, QuotaRow(Decimal(1), "gpu-gold")))[2] == row
+    flavor = 'spec.quotas[0].resourceFlavor: unknown flavor "a100"; known flavors: h100; this row limits nothing'
     assert with_(rows=(QuotaRow(Decimal(1), flavor="a100"),)) == ("False", "UnknownFlavor", flavor)
+    both = with_(max_tier="gpu-gold", rows=(TOTAL, QuotaRow(Decimal(1), "gpu-gold")))
+    assert both[2] == f"{ceiling}; {row}", "each of them"
 
 
 def test_the_younger_of_two_that_overlap_names_the_older():
@@ -96,16 +122,16 @@ def test_the_younger_of_two_that_overlap_names_the_older():
         Namespace("b-dev", {"team": "b", "env": "dev"}),
     ]
     found = overlaps([beta, ALPHA], namespaces)
-    assert found == {"beta": Overlap("alpha", ("a-dev", "a-prod"))}
+    assert found == {"beta": Overlap(beta, ALPHA, ("a-dev", "a-prod"))}
     sentence = (
-        "TenantQuota alpha is older and selects a-dev, a-prod too, and applies there; "
-        "make the two namespaceSelectors exclude each other"
+        "TenantQuota alpha selects a-dev, a-prod too; alpha is older and applies there. "
+        "Make the selectors exclude each other"
     )
     assert ready(TenantQuota("beta", 1, beta), found["beta"]) == ("False", "Overlap", sentence)
 
 
 def test_many_overlapping_namespaces_are_counted():
-    overlap = Overlap("alpha", tuple(f"ns-{number}" for number in range(8)))
+    overlap = Overlap(ALPHA, ALPHA, tuple(f"ns-{number}" for number in range(8)))
     assert "ns-0, ns-1, ns-2, ns-3, ns-4 and 3 more too" in ready(TenantQuota("beta", 1, ALPHA), overlap)[2]
 
 
@@ -185,7 +211,7 @@ def test_over_quota_is_said_of_nobody_whose_gpus_are_charged_elsewhere_and_after
     over = Count(used={TRAINING: Decimal(10)})
     elsewhere = replace(ALPHA, charged_elsewhere=True)
     assert ready(TenantQuota("alpha", 1, elsewhere), count=over)[1] == "Active"
-    assert ready(TenantQuota("alpha", 1, ALPHA), Overlap("old", ("a-dev",)), over)[:2] == ("False", "Overlap")
+    assert ready(TenantQuota("alpha", 1, ALPHA), Overlap(ALPHA, ALPHA, ("a-dev",)), over)[:2] == ("False", "Overlap")
 
 
 def test_while_the_account_is_built_the_quota_is_not_ready():

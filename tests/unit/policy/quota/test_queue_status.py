@@ -2,12 +2,15 @@
 
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from tests.builders.words import sentence
 from webhook.policy.quota.queue_status import (
     MOST_PLACES,
     NoRoom,
     QueuedWorkload,
     QueueStatus,
+    blocked_by,
     why_queued,
     would_be_queued,
 )
@@ -62,9 +65,20 @@ def test_nobody_waits() -> None:
     assert QueueStatus().status() == {"pods": 0, "workloads": 0, "tiers": [], "entries": []}
 
 
-def test_who_is_before_another_is_named_with_its_namespace_where_that_is_another() -> None:
-    line = QueueStatus.of([a_place("a"), a_place("b"), a_place("c", namespace="other")])
-    assert [line.before(nth) for nth in (1, 2, 3)] == ["", "Job/a", "Job/b in lab"]
+def test_the_first_that_lacks_room_is_named_to_those_behind_it_with_its_namespace_if_that_is_another() -> None:
+    line = [a_place("a", gpus=4, short="gpu-training"), a_place("b"), a_place("c", namespace="other")]
+    assert [blocked_by(line, nth) for nth in (1, 2, 3)] == [
+        "",
+        "Job/a (needs 4 GPUs)",
+        "Job/a in lab (needs 4 GPUs)",
+    ]
+
+
+def test_a_row_of_a_tier_keeps_only_that_tier_back_and_the_total_all() -> None:
+    line = [a_place("a", short="gpu-training on h100"), a_place("b", tier="gpu-batch"), a_place("c", tier="gpu-batch")]
+    assert blocked_by(line, 3) == "Job/b (needs 1 GPU)", "the one before it, because none is known to block"
+    line[0] = a_place("a", short="total")
+    assert blocked_by(line, 3) == "Job/a (needs 1 GPU)"
 
 
 def test_what_a_pod_reads() -> None:
@@ -88,5 +102,9 @@ def test_what_a_pod_reads() -> None:
 def test_what_a_new_pod_would_wait_for() -> None:
     text = would_be_queued("alpha", FULL, 2)
     assert sentence(text) == ("is queued: tenant alpha uses 6 of 6 of gpu-training, and 2 workloads wait in its queue")
+    text = would_be_queued("alpha", replace(FULL, reserved=Decimal(2)), 1)
+    assert sentence(text).startswith(
+        "is queued: tenant alpha uses 4 of 6 of gpu-training, plus 2 reserved for pods queued earlier, and 1 workload"
+    ), "no GPU is counted twice"
     text = would_be_queued("alpha", None, 1)
     assert sentence(text) == "is queued: 1 workload waits in the queue of tenant alpha"

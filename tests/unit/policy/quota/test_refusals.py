@@ -50,12 +50,14 @@ def test_what_is_reserved_for_the_queue_is_reported():
     fit = whole_fit(asking(2), HOLDS, applied, at_once=True)
     (warning,) = fit.warnings
     assert sentence(warning) == (
-        "tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier; this Job asks for 2 in all, "
-        "so those of its pods that have no room are queued (onExceed: Hold)"
+        "tenant alpha: gpu-training is at 2 of 6 GPUs, plus 3 reserved for pods queued earlier; this Job asks for 2 in "
+        "all, so those of its pods that have no room are queued (onExceed: Hold)"
     )
     assert not whole_fit(asking(1), HOLDS, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, applied)
-    assert sentence(more).startswith("tenant alpha: gpu-training is at 5 of 6 GPUs, 3 reserved for pods queued earlier")
+    assert sentence(more).startswith(
+        "tenant alpha: gpu-training is at 2 of 6 GPUs, plus 3 reserved for pods queued earlier"
+    )
 
 
 def test_a_gang_without_room_reads_what_is_reserved_for_the_queue():
@@ -63,8 +65,8 @@ def test_a_gang_without_room_reads_what_is_reserved_for_the_queue():
     short = Shortfall(part.charge, ROW, USED, {ROW: Decimal(3)})
     refusal = no_room_for_gang(GangDemand((part,)), short, HOLDS, (), "Job a", floor=False)
     assert sentence(refusal).startswith(
-        "exceeded quota: Job a asks for 4 GPUs (2 x 2); tenant alpha has 1 of gpu-training free, 3 reserved for pods "
-        "queued earlier. "
+        "exceeded quota: Job a asks for 4 GPUs (2 x 2); tenant alpha has 1 of gpu-training left, plus 3 reserved for "
+        "pods queued earlier. "
     )
 
 
@@ -74,7 +76,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
     usage = {ROW: Decimal(5), total: Decimal(6)}
     short = Shortfall(Charge(Decimal(2), "gpu-training"), ROW, usage, {total: Decimal(3)})
     assert sentence(over_quota(short, tenant, (), "this pod")).startswith(
-        "exceeded quota: tenant alpha: the total is at 6 of 6 GPUs, 3 reserved for pods queued earlier; "
+        "exceeded quota: tenant alpha: the total is at 3 of 6 GPUs, plus 3 reserved for pods queued earlier; "
     )
 
 

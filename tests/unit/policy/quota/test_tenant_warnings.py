@@ -68,7 +68,7 @@ def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
 
 def test_a_flavor_that_the_policy_has_not() -> None:
     assert said(a_tenant().allowing(1, flavor="b200")) == [
-        '[unknown-flavor] spec.quotas[0].resourceFlavor: "b200" is no resource flavor; the policy has h100'
+        '[unknown-flavor] spec.quotas[0].resourceFlavor: unknown flavor "b200"; known flavors: h100'
     ]
 
 
@@ -97,17 +97,26 @@ def test_of_two_that_overlap_the_older_one_applies() -> None:
     older, younger = aged("alpha", "2026-11-01T08:00:00Z"), aged("beta", "2026-11-02T08:00:00Z")
     younger = younger.having("spec.namespaceSelector", TEAM)
     advice = "applies there. Make the selectors exclude each other"
-    assert said(younger, older) == [f"[overlap] TenantQuota alpha selects team-alpha too; it is older and {advice}"]
-    assert said(older, younger) == [
-        f"[overlap] TenantQuota beta selects team-alpha too; this one is older and {advice}"
-    ]
+    assert said(younger, older) == [f"[overlap] TenantQuota alpha selects team-alpha too; alpha is older and {advice}"]
+    assert said(older, younger) == [f"[overlap] TenantQuota beta selects team-alpha too; alpha is older and {advice}"]
+
+
+APART = "Make the selectors exclude each other"
+
+
+def test_of_two_of_the_same_second_the_first_by_name_applies() -> None:
+    first, second = aged("alpha", "2026-11-01T08:00:00Z"), aged("beta", "2026-11-01T08:00:00Z")
+    second = second.having("spec.namespaceSelector", TEAM)
+    told = "both were created in the same second, so alpha, the first by name, applies there. "
+    assert said(second, first) == [f"[overlap] TenantQuota alpha selects team-alpha too; {told}{APART}"]
+    assert said(first, second) == [f"[overlap] TenantQuota beta selects team-alpha too; {told}{APART}"]
 
 
 def test_manifests_have_no_age() -> None:
     for one, other in (("alpha", "beta"), ("beta", "alpha")):
         assert said(aged(one, None), aged(other, None)) == [
             (
-                f"[overlap] TenantQuota {other} selects team-alpha too; the older one applies there. "
+                f"[overlap] TenantQuota {other} selects team-alpha too; the one that was created first applies there. "
                 "Make the selectors exclude each other"
             )
         ]
@@ -119,7 +128,7 @@ def test_many_namespaces_are_counted_and_the_warning_stays_short() -> None:
     older, younger = (each.having("spec.namespaceSelector.matchLabels", None) for each in tenants)
     (warning,) = said(younger, older, here=here)
     assert "-0, " in warning
-    assert " and 7 more too; it is older" in warning
+    assert " and 7 more too; alpha is older" in warning
     assert len(warning) <= 256
 
 

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from webhook.cli.audit import QUOTAS_AS_IF_EMPTY, AuditCounts, audit_answer, quota_note
+from webhook.cli.audit import AuditCounts, Share, audit_answer
 from webhook.report.lint.rule import Severity, fails
+from webhook.report.lint.workload_rules import JUDGED_BY_ITSELF, quota_note
 
 from .stories import pods, report, tenant, unseen, workload
 
@@ -69,7 +70,8 @@ def test_errors_come_first_and_what_is_ignored_is_nowhere() -> None:
 def test_the_names_in_json_stay() -> None:
     found = msgspec.to_builtins(report(workload(unseen())).as_json())
     assert list(found) == ["mode", "total", "tenants", "findings", "workloads", "notes", "unread"]
-    assert list(found["total"]) == ["tenant", "tier", "all", "agrees", "changed", "refused", "before"]
+    standings = ("agrees", "changed", "queued", "refused", "before", "outside")
+    assert list(found["total"]) == ["tenant", "tier", "all", *standings]
     assert list(found["findings"][0]) == ["id", "severity", "where", "what", "fix", "see"]
     assert list(found["workloads"][0]) == [
         *workload().as_json(),
@@ -78,11 +80,18 @@ def test_the_names_in_json_stay() -> None:
     assert list(found["workloads"][0]["pods"][0]) == ["count", "gpus", "className", "priority", "exist"]
 
 
+def test_a_workload_without_room_is_queued_and_one_without_pods_has_no_gpus_in_brackets() -> None:
+    found = report(workload(verdict="Queued"), workload(pods(2), verdict="Queued", name="runs"))
+    assert (found.total.queued, found.total.agrees) == (Share(1, 0), Share(1, 2))
+    (table,) = (each for each in audit_answer(found, each_workload=False).tables if "Tier" in each.columns)
+    last = dict(zip(table.columns, table.rows[-1], strict=True))
+    assert (last["All"], last["Agrees"], last["Would be queued"]) == ("2 (2)", "1 (2)", "1")
+
+
 def test_nothing_at_all() -> None:
     assert row(report().total) == "all -: 0/0, 0/0, 0/0, 0/0, 0/0"
 
 
-def test_a_full_quota_may_be_why_a_workload_has_no_pods() -> None:
-    full = tenant(gpus={"": 4})
-    assert [*quota_note([workload(tenant=full)])] == [QUOTAS_AS_IF_EMPTY]
-    assert [*quota_note([workload(pods(), tenant=full), workload(), workload(tenant=full, refusal="no")])] == []
+def test_a_foot_says_that_workloads_of_a_tenant_with_rows_are_judged_by_themselves() -> None:
+    assert [*quota_note([workload(), workload(pods(), tenant=tenant(gpus={"": 4}))])] == [JUDGED_BY_ITSELF]
+    assert [*quota_note([workload(tenant=tenant()), workload()])] == []

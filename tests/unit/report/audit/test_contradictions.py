@@ -51,6 +51,7 @@ def test_a_class_outside_the_tiers_that_stays_or_is_replaced() -> None:
     )
     unlabelled = replace(workload(urgent, hook=None), tiers=(), classes={})
     assert lines_of(unlabelled)[0].endswith("which is no tier; new pods keep it")
+    assert standing_of(unlabelled) is AuditStanding.OUTSIDE
     template = workload(replace(urgent, exist=False), hook=None)
     assert lines_of(template)[0].endswith("names urgent, which is no tier; new pods get gpu-training (1000)")
 
@@ -108,15 +109,25 @@ def test_a_demoted_pod_counts_in_the_row_that_it_was_demoted_to() -> None:
     assert line.endswith("gpu-batch: its workloads take 2 GPUs; the row has 1")
 
 
-def test_a_pod_without_marks_counts_as_the_ledger_counts_it() -> None:
-    """The pod was created in an outage: without a tier's class it is in none of the rows of tiers."""
-    alpha = tenant(gpus={"gpu-training": 4, "": 4})
-    outage = workload(unseen(3), pods(2), tenant=alpha, hook=None)
-    assert _over(outage) == ["the total: its workloads take 5 GPUs; the row has 4"]
+def test_a_pod_without_a_tier_counts_by_the_tier_that_a_new_one_gets() -> None:
+    """Two trainings of 4 GPUs run since before gpu-tiers: once they are created again, their row of 6 has no room."""
+    alpha = tenant(gpus={"gpu-training": 6, "": 7})
+    trainings = [workload(unseen(4), tenant=alpha, name=name, hook=None) for name in ("first", "second")]
+    assert _over(*trainings) == [
+        "gpu-training: its workloads take 8 GPUs, 8 of them in pods without a tier's class; the row has 6",
+        "the total: its workloads take 8 GPUs; the row has 7",
+    ]
     classed = workload(pods(5, marked=False), tenant=tenant(gpus={"gpu-training": 4}), hook=None)
     assert _over(classed) == ["gpu-training: its workloads take 5 GPUs; the row has 4"], "by its class"
     to_come = workload(pods(5, tier="gpu-batch", exist=False), tenant=tenant(gpus={"gpu-training": 4}))
     assert _over(to_come) == ["gpu-training: its workloads take 5 GPUs; the row has 4"], "as it would be let in"
+
+
+def test_a_row_that_queues_says_so_with_its_limit() -> None:
+    holds = tenant(gpus={"gpu-training": 4}, on_exceed="Hold")
+    assert _over(workload(pods(5), tenant=holds)) == [
+        "gpu-training: its workloads take 5 GPUs; the row has 4 and onExceed Hold"
+    ]
 
 
 def _over(*audited: Audited) -> list[str]:

@@ -61,7 +61,6 @@ def a_listed_pod(name: str = "train-0", gpus: int = 1, *, job: str = "", **field
         "tier": "gpu-training",
         "class_name": "gpu-training",
         "priority": 1000,
-        "phase": "Running",
         "node": "n1",
     }
     return PodSummary(name=name, gpus=Decimal(gpus), owner=owner, **(there | fields))

@@ -13,7 +13,7 @@ WHY = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
 
 def pending(name: str = "train-0", gpus: int = 2, **fields: Any) -> PodSummary:
-    there = {"node": "", "phase": "Pending", "created": HOURS_AGO, "unscheduled": WHY, "job": "train"}
+    there = {"node": "", "created": HOURS_AGO, "unscheduled": WHY, "job": "train"}
     return a_listed_pod(name, gpus, **(there | fields))
 
 

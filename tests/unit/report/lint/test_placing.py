@@ -21,7 +21,7 @@ def test_gpus_that_lie_idle_for_want_of_cpu() -> None:
 def test_gpus_that_are_free_in_pieces() -> None:
     nodes = (a_gpu_node(), a_gpu_node("n2"))
     taken = {name: Taken(gpus=Decimal(6)) for name in ("n1", "n2")}
-    waiting = a_listed_pod("big", 4, node="", phase="Pending", job="pretrain")
+    waiting = a_listed_pod("big", 4, node="", job="pretrain")
     assert found("gpus-in-pieces", a_cluster(nodes=nodes, taken=taken, pods=(waiting,))) == [
         "all nodes: 4 GPUs are free, at most 2 on a node; 1 pod of up to 4 wait: Job/pretrain in team-alpha"
     ]

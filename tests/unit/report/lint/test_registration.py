@@ -137,9 +137,11 @@ def test_gpus_in_an_exempt_namespace() -> None:
 def test_gpu_pods_that_no_tier_was_given() -> None:
     old = a_listed_pod("old", job="llm", class_name="", tier_label="gpu-batch")
     pods = (a_listed_pod(), old, a_listed_pod("dcgm", namespace="kube-system", class_name=""))
-    assert found("pods-without-tier", registered(validating(), pods=pods)) == [
-        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 of them with its label: Job/llm in team-alpha"
-    ]
+    (without,) = found("pods-without-tier", registered(validating(), pods=pods))
+    assert without == (
+        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 of them with the label gpu-tiers.dev/tier: "
+        "Job/llm in team-alpha"
+    )
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
 
 

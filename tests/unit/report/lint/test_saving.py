@@ -44,6 +44,30 @@ def test_a_policy_by_which_training_saves_nothing() -> None:
     assert found("training-saves-nothing", a_cluster()) == []
 
 
+def test_a_bound_of_work_at_risk_for_pods_that_can_not_report() -> None:
+    policy = a_policy(saves={"maxAtRiskSeconds": {"gpu-training": 1200}})
+    silent, heard = (a_training_pod(f"train-{each}", work_to_lose=1.0, reports=each) for each in (False, True))
+    idle = a_training_pod("idle")
+    (one,) = found("bound-unheard", a_cluster(policy, pods=(silent, heard, idle)))
+    assert one == (
+        "tier gpu-training: 1 training pod can't report, so 1,200 s of saves.maxAtRiskSeconds do nothing for them: "
+        "Job/train in team-alpha"
+    )
+    assert found("bound-unheard", a_cluster(pods=(silent,))) == found("bound-unheard", a_cluster(policy)) == []
+
+
+def test_an_autoscaler_that_nobody_told_about_training() -> None:
+    both = ("Karpenter", "Cluster Autoscaler")
+    assert found("training-unprotected", a_cluster(autoscalers=both)) == [
+        "tier gpu-training: training gets it, and Karpenter and Cluster Autoscaler may remove its nodes to save costs"
+    ]
+    assert found("training-unprotected", a_cluster()) == []
+    assert found("training-unprotected", a_cluster(a_policy(autoscaler={"gpu-batch": "Allow"}), autoscalers=both))
+    for told in ("Protect", "24h", "Allow"):
+        policy = a_policy(autoscaler={"gpu-training": told})
+        assert found("training-unprotected", a_cluster(policy, autoscalers=both)) == []
+
+
 def test_listeners_can_not_be_seen_and_that_is_said_once() -> None:
     pods = (a_training_pod(hook=True), a_training_pod("train-1", hook=True))
     (line,) = found("listeners-unseen", a_cluster(pods=pods))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.controllers import work_at_risk
-from webhook.controllers.work_at_risk import REPORT_SECONDS, SKEW, SOONEST, LastSaves, Progress
+from webhook.controllers import save_reports
+from webhook.controllers.save_reports import REPORT_SECONDS, SKEW, SOONEST, Progress, SaveReports
 from webhook.policy.checkpoint.work_lost import LastSave
 
 
@@ -20,39 +20,39 @@ def saved(at: float | None, step: int | None = 40) -> Progress:
 
 def test_the_last_report_of_a_pod_counts_for_an_hour() -> None:
     clock = Clock()
-    saves = LastSaves(clock)
+    saves = SaveReports(clock)
     assert saves.report("a", saved(clock.now - 100)) == "heard"
-    assert saves.of("a") == LastSave(40, clock.now - 100)
-    assert saves.of("b") is None
+    assert saves.last_save("a") == LastSave(40, clock.now - 100)
+    assert saves.last_save("b") is None
     clock.now += SOONEST - 1
     assert saves.report("a", saved(clock.now)) == "too-soon"
     clock.now += 1
     assert saves.report("a", saved(clock.now, 90)) == "heard"
-    assert saves.of("a") == LastSave(90, clock.now)
+    assert saves.last_save("a") == LastSave(90, clock.now)
     clock.now += REPORT_SECONDS
-    assert saves.of("a") is None
+    assert saves.last_save("a") is None
     assert len(saves) == 0
 
 
 def test_a_pod_that_has_not_saved_yet_is_heard() -> None:
-    saves = LastSaves(Clock())
+    saves = SaveReports(Clock())
     assert saves.report("a", saved(None)) == "heard"
-    assert (saves.of("a"), len(saves)) == (None, 1)
+    assert (saves.last_save("a"), len(saves)) == (None, 1)
 
 
 def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_heard() -> None:
     clock = Clock()
-    saves = LastSaves(clock)
+    saves = SaveReports(clock)
     assert saves.report("a", saved(clock.now + SKEW)) == "heard"
-    assert saves.of("a") == LastSave(40, clock.now)
+    assert saves.last_save("a") == LastSave(40, clock.now)
     assert saves.report("b", saved(clock.now + SKEW + 1)) == "ahead"
     assert len(saves) == 1
 
 
 def test_only_so_many_pods_are_stored_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_at_risk, "MOST_REPORTING", 3)
+    monkeypatch.setattr(save_reports, "MOST_REPORTING", 3)
     clock = Clock()
-    saves = LastSaves(clock)
+    saves = SaveReports(clock)
     for uid in "abc":
         assert saves.report(uid, saved(clock.now)) == "heard"
         clock.now += SOONEST
@@ -60,4 +60,4 @@ def test_only_so_many_pods_are_stored_until_old_ones_are_over(monkeypatch: pytes
     assert saves.report("a", saved(clock.now)) == "heard", "one that is known is heard on"
     clock.now += REPORT_SECONDS - SOONEST
     assert saves.report("d", saved(clock.now)) == "heard"
-    assert [each for each in "abcd" if saves.of(each)] == ["a", "d"]
+    assert [each for each in "abcd" if saves.last_save(each)] == ["a", "d"]

@@ -1,0 +1,40 @@
+"""Names what keeps a workload out of the other tiers: its type, its tenant's ceiling, or a row of its quota."""
+
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from webhook.objects.quantities import written
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.decide import Decision
+from webhook.policy.quota.charges import row_usage, shortfall
+from webhook.policy.values.tenants import Usage
+from webhook.sentences.sentence import sentence
+
+
+def closed_tiers(decision: Decision, own: Collection[str | None], gpus: Decimal, usage: Usage) -> str:
+    """Return what closes each tier except its `own` to a workload that asks for so many GPUs at once.
+
+    `usage` is that of all others.
+    """
+    reasons = dict.fromkeys(_reasons(decision, own, gpus, usage))
+    return f"No other tier is open to it: {'; '.join(reasons) or 'the policy has no other'}."
+
+
+def _reasons(decision: Decision, own: Collection[str | None], gpus: Decimal, usage: Usage) -> Iterator[str]:
+    request, charge = decision.tier_request, decision.charge
+    tenant, may_use = request.facts.tenant, {each.name for each in acceptable(request)}
+    for tier in request.policy.tiers:
+        if tier.name in own:
+            continue
+        if tier.name in may_use and tenant is not None and charge is not None:
+            short = shortfall([replace(charge, gpus=gpus, tier=tier.name)], tenant, usage)
+            if short is not None:
+                used = sentence(row_usage(short.row, usage, {}))
+                yield f"{used} of TenantQuota/{tenant.name}, and it asks for {written(gpus)}"
+        elif tenant is not None and not tenant.may_use(tier, request.policy.tiers):
+            field = f"maxTier {tenant.max_tier}" if tenant.allowed_tiers is None else "allowedTiers"
+            yield f"{field} of TenantQuota/{tenant.name} excludes {tier.name}"
+        elif request.evidence is not None:
+            yield f"allowedTiersByType of the policy excludes {tier.name} for {request.evidence.type} workloads"

@@ -1,0 +1,84 @@
+"""Judges the next pod as the replacement of an existing one, which leaves its GPUs."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from webhook.admission.facts import charged_facts
+from webhook.cli.cluster.one_object import AskedCluster
+from webhook.cli.manifests.judge import Judge, judge_of
+from webhook.cluster.listed import gpu_nodes
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.memory import MemoryLedger
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.objects.view import Tree, view
+from webhook.policy.quota.charges import Charge, charge_of
+from webhook.policy.values.tenants import is_maybe
+from webhook.report.waiting import running_pods
+
+
+def evicted_first(pods: Iterable[Tree]) -> Tree | None:
+    """Return the pod whose GPUs are free first, because it ranks lowest; None if none runs."""
+    return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
+
+
+async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
+    """Return a judge of the cluster as it is now, without the usage of this singly charged pod."""
+    found = view(pod, Pod)
+    try:
+        home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
+    except Refused:  # its own verdict says so
+        return asked.judge
+    tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
+    version = asked.quotas.get(tenant.name) if tenant else None
+    if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
+        return asked.judge
+    ledger = MemoryLedger()
+    without_it = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
+    ledger.store.set(tenant, without_it)
+    return judge_of(asked.cluster, ledger, asked.policy)
+
+
+async def charge_of_existing(asked: AskedCluster, pod: Tree) -> Charge | None:
+    """Return what an existing pod is charged; None if it holds no GPU, or its claims can't be read."""
+    found = view(pod, Pod)
+    try:
+        _, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
+    except Refused:  # its own verdict says so
+        return None
+    charge = charge_of(found, devices, asked.policy)
+    return await _on_its_node(asked, found, charge) if charge else None
+
+
+async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
+    """Return a pod's charge on the flavor of its node, because without a node it counts on each possible flavor."""
+    if not (asked.policy.flavors and pod.spec.node_name):
+        return charge
+    lost = "on which flavor its pods run"
+    nodes = await asked.reader.part("nodes", gpu_nodes(asked.reader.client, asked.policy), (), lost)
+    node = next((each for each in nodes if each.name == pod.spec.node_name), None)
+    named = None if is_maybe(charge.flavor) else charge.flavor
+    return replace(charge, flavor=node.flavor or named) if node else charge
+
+
+def account_without(account: Account, uid: str, charge: Charge) -> Account:
+    """Return the account without a pod, which is listed by itself or in the sum of its tier's pods.
+
+    GPUs that the pod shares stay with the other pods.
+    """
+    others = tuple(each for each in account.entries if each.uid != uid)
+    if len(others) < len(account.entries):
+        return replace(account, entries=others)
+    sums = [each for each in account.entries if not each.uid and not each.of]
+    of_its_tier = [each for entry in sums for each in entry.wants if each.tier == charge.tier and each.own]
+    its = max(of_its_tier, key=lambda each: (each.flavor == charge.flavor, each.gpus), default=None)
+
+    def left(entry: Entry) -> Entry:
+        wants = (
+            replace(each, gpus=max(each.gpus - charge.own, Decimal(0))) if each is its else each for each in entry.wants
+        )
+        return replace(entry, wants=tuple(wants))
+
+    return replace(account, entries=tuple(left(each) for each in account.entries))

@@ -1,0 +1,181 @@
+"""`gpu-tiers save`: asks trainings to save now and to train on."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from webhook.cli.cluster.installed import read_active_policy
+from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named, pods_of_workload
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, tenants_named
+from webhook.cli.explain import PolicyOption
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.options import with_options
+from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cluster.listed import listed_namespaces, tenant_quotas
+from webhook.cluster.pod_informer import RUNNING
+from webhook.kube.client import RFC_3339, Client, listed_objects, path
+from webhook.kube.errors import NotFound
+from webhook.objects.group_kind import POD
+from webhook.objects.pods import Pod
+from webhook.objects.view import Tree, at, read, view
+from webhook.policy.checkpoint.listen import REPORT_VOLUME
+from webhook.policy.saves.save_requests import NOT_SAVED, SAVE_REQUESTED, SAVED
+from webhook.policy.values.tenants import by_age, tenant_among
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.report.waiting import reported_at
+
+LOOK_SECONDS = 1.0
+
+
+class SaveAsked(msgspec.Struct, frozen=True):
+    """A pod that was asked to save. `outcome` is Saved or NotSaved, "" while unknown."""
+
+    namespace: str
+    name: str
+    uid: str
+    outcome: str = ""
+    message: str = ""
+
+
+class SaveOptions(msgspec.Struct, frozen=True):
+    """The trainings to ask, and how long to wait."""
+
+    what: Annotated[list[str] | None, typer.Argument(metavar="POD|WORKLOAD", help=WHAT)] = None
+    node: Annotated[str, typer.Option(help="All trainings on this node.")] = ""
+    tenant: Annotated[str, typer.Option(help="All trainings of this tenant.")] = ""
+    tier: Annotated[str, typer.Option(help="All trainings of this tier.")] = ""
+    wait: Annotated[float, typer.Option(min=0, help="Wait so many seconds for the saves.")] = 0
+    output: FormOption = "table"
+    namespace: NamespaceOption = None
+    policy: PolicyOption = None
+    kubeconfig: KubeconfigOption = None
+    context: ContextOption = None
+
+
+@with_options(SaveOptions)
+def save(options: SaveOptions) -> None:
+    """Ask trainings to save now and to train on: before you drain a node, change a quota, or stop for the day.
+
+    Use it by hand. Trainings save by themselves when their pods are deleted, and by the policy's `saves`.
+
+    Example: `gpu-tiers save job/train -n team-alpha --wait 120`
+
+    It writes the annotation gpu-tiers.dev/save-requested on the pods, so you need the right to patch them. Only pods
+    that report are asked: those with a hook of kind `listen`, and `file` with `reports: true`. --node, --tenant and
+    --tier look in all namespaces; together they narrow the choice, and so does -n.
+    Exits with 1 if a training did not save within --wait, and with 2 without an answer.
+    """
+    target = Target(options.kubeconfig, options.context)
+    if bool(options.what) == bool(options.node or options.tenant or options.tier):
+        fail("name a pod or workload, or trainings by --node, --tenant or --tier")
+
+    async def ask() -> list[SaveAsked]:
+        async with target.client() as client:
+            policy = await read_active_policy(client, options.policy)
+            if options.tier and policy.tiers.get(options.tier) is None:
+                raise BadInput(f'--tier: unknown tier "{options.tier}"; known tiers: {policy.tiers.names()}')
+            if options.what:
+                pods = await _of_object(client, policy, target.namespace(options.namespace), options.what)
+            else:
+                pods = [each async for each in _chosen(client, policy, options)]
+            asked = [each for each in pods if any(v.name == REPORT_VOLUME for v in each.spec.volumes)]
+            if not asked:
+                none = f"none of these {len(pods)} running pods reports" if pods else "no such pod runs"
+                raise BadInput(f"{none}, so none can be asked to save; see docs/checkpointing.md#reports")
+            since = datetime.now(UTC).replace(microsecond=0)
+            found = [done for each in asked if (done := await _ask(client, each, since)) is not None]
+            return await _wait(client, found, since, options.wait)
+
+    found = answered(ask)
+    write(_answer(found, waited=options.wait > 0), options.output)
+    if options.wait and any(each.outcome != SAVED for each in found):
+        raise typer.Exit(1)
+
+
+async def _of_object(client: Client, policy: TierPolicy, namespace: str, what: Sequence[str]) -> list[Pod]:
+    """Return the running pods of an object. Raises BadInput."""
+    tree = await object_named(client, policy.kinds, namespace, *kind_and_name(what))
+    document = Document("the cluster", tree)
+    trees: Sequence[Tree] | None = [tree]
+    if document.group_kind != POD:
+        async with asked_cluster(client, policy, namespace) as asked:
+            trees = await pods_of_workload(asked, namespace, document.uid)
+            if trees is None:
+                raise BadInput(" ".join(asked.reader.missing(f"save {' '.join(what)} -n {namespace}")))
+    return [view(each, Pod) for each in trees or () if at(each, "status.phase") == "Running"]
+
+
+async def _chosen(client: Client, policy: TierPolicy, options: SaveOptions) -> AsyncIterator[Pod]:
+    """Yield the running pods of a node, a tenant and a tier; each that is given narrows the choice."""
+    homes = None
+    if options.tenant:
+        tenants = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
+        (tenant,) = tenants_named({each.name: each for each in tenants}, [options.tenant])
+        homes = {each.name for each in await listed_namespaces(client) if tenant_among(tenants, each.labels) is tenant}
+    on_node = f",spec.nodeName={options.node}" if options.node else ""
+    selected = {"fieldSelector": RUNNING.params["fieldSelector"] + on_node}
+    async for raw in listed_objects(client.list_pages(path("v1", "pods", options.namespace), selected)):
+        pod = read(raw, Pod)
+        of_tier = policy.tiers.of_class(pod.spec.priority_class_name)
+        fits = not options.tier or (of_tier is not None and of_tier.name == options.tier)
+        if fits and pod.spec.node_name and (homes is None or pod.metadata.namespace in homes):
+            yield pod
+
+
+async def _ask(client: Client, pod: Pod, since: datetime) -> SaveAsked | None:
+    """Write the annotation; None if the pod is gone. Raises ApiError."""
+    where = pod.metadata
+    body = {"metadata": {"uid": where.uid, "annotations": {SAVE_REQUESTED: since.strftime(RFC_3339)}}}
+    try:
+        await client.patch(path("v1", "pods", where.namespace, where.name), body)
+    except NotFound:
+        return None
+    return SaveAsked(where.namespace, where.name, where.uid)
+
+
+async def _wait(client: Client, asked: list[SaveAsked], since: datetime, seconds: float) -> list[SaveAsked]:
+    """Wait for the leader's event about each pod."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not all(each.outcome for each in asked):
+        await asyncio.sleep(LOOK_SECONDS)
+        events = dict([each async for each in _events(client, asked, since)])
+        asked = [
+            msgspec.structs.replace(each, outcome=events[each.uid]["reason"], message=events[each.uid]["message"])
+            if each.uid in events
+            else each
+            for each in asked
+        ]
+    return asked
+
+
+async def _events(client: Client, asked: Sequence[SaveAsked], since: datetime) -> AsyncIterator[tuple[str, Tree]]:
+    for namespace in sorted({each.namespace for each in asked if not each.outcome}):
+        for reason in (NOT_SAVED, SAVED):
+            selector = {"fieldSelector": f"involvedObject.kind=Pod,reason={reason}"}
+            async for raw in listed_objects(client.list_pages(path("v1", "events", namespace), selector)):
+                event = msgspec.json.decode(raw)
+                last = reported_at(event)
+                if last is not None and last >= since:
+                    yield event["involvedObject"].get("uid", ""), event
+
+
+def _answer(found: Sequence[SaveAsked], *, waited: bool) -> Answer:
+    rows = [
+        (each.namespace, each.name, each.outcome or ("no answer" if waited else "asked"), each.message)
+        for each in found
+    ]
+    return Answer(
+        found, (Table(("Namespace", "Pod", "Outcome", "Message"), rows),), tuple(_notes(found, waited=waited))
+    )
+
+
+def _notes(found: Sequence[SaveAsked], *, waited: bool) -> Iterator[str]:
+    if not waited:
+        yield "Each pod is asked when it next reports, in 5 to 30 s. Its events Saved and NotSaved tell the result."
+    elif any(not each.outcome for each in found):
+        yield "A pod without an answer may report late, or save longer than you waited; its request stays."

@@ -1,0 +1,81 @@
+"""Tells what evictions did to a Job: when its controller makes the next pod, and whether they ended it."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from webhook.cli.cluster.one_object import AskedCluster, events_about, evicted_pods_of, eviction_of
+from webhook.cli.manifests.documents import Document
+from webhook.objects.pods import Named
+from webhook.objects.view import Tree, at, listed, view
+from webhook.report.waiting import failed_at, ignores_failures, long_time, next_pod_of_job
+
+PAUSES = (
+    "The Job controller waits 10 seconds after the first failed, evicted or deleted pod, twice as long after each "
+    "further one, and at most 10 minutes."
+)
+
+
+async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree], due: int) -> str:
+    """Return when a Job's controller replaces its last pod, which failed or was evicted; "" if it has not.
+
+    The controller counts in its memory, also failures that a podFailurePolicy ignores and the status leaves out. Those
+    are counted by the Events about evictions, so the wait may be longer if some of these have expired.
+    """
+    about, found = view(document.tree, Named).metadata, list(pods)
+    last_eviction = await eviction_of(asked, document.namespace, about)
+    ends = [*filter(None, map(failed_at, found)), *([last_eviction.at] if last_eviction else [])]
+    counted, last = at(document.tree, "status.failed"), max(ends, default=None)
+    failed = counted if isinstance(counted, int) else 0
+    if last is None or not (failed or last_eviction):
+        lost = await _has_lost_a_pod(asked, document, due)
+        return f"The Job controller makes the next pod after a pause. {PAUSES}" if lost else ""
+    evicted = await evicted_pods_of(asked, document.namespace, about)
+    count = max(failed + len(evicted) if ignores_failures(document.tree) else failed, 1)
+    left = next_pod_of_job(count, last) - datetime.now(UTC)
+    why = "was evicted" if last_eviction and last_eviction.at >= last else "has failed"
+    when = f"within {long_time(left)}" if left > timedelta() else "at any moment"
+    times = f"{count} of its pods have" if count > 1 else "1 of its pods has"
+    return f"Its last pod {why}. The Job controller makes the next one {when}: {times} failed so far. {PAUSES}"
+
+
+async def _has_lost_a_pod(asked: AskedCluster, document: Document, due: int) -> bool:
+    """Tell whether a Job that lacks pods has made some before. A failed index gets no other pod."""
+    if at(document.tree, "spec.backoffLimitPerIndex") is not None:
+        return False
+    events = await events_about(asked, document.namespace, document.uid) or ()
+    made = sum(each.get("count") or 1 for each in events if each.get("reason") == "SuccessfulCreate")
+    return made >= due > 0
+
+
+async def failed_by_evictions(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> tuple[str, ...]:
+    """Return that evictions used up a Job's backoffLimit, and the way out; none if they did not."""
+    conditions = [each for each in listed(at(document.tree, "status.conditions")) if isinstance(each, dict)]
+    reasons = [each.get("reason") for each in conditions if each.get("type") == "Failed"]
+    if document.kind != "Job" or "BackoffLimitExceeded" not in reasons or ignores_failures(document.tree):
+        return ()
+    about = view(document.tree, Named).metadata
+    disrupted = {str(at(each, "metadata.name")): each for each in pods if _disruption(each)}
+    evicted = (await evicted_pods_of(asked, document.namespace, about)) | disrupted.keys()
+    if not evicted:
+        return ()
+    limit, failed = at(document.tree, "spec.backoffLimit"), at(document.tree, "status.failed")
+    number = f"{len(evicted)} eviction{'s' if len(evicted) > 1 else ''}"
+    more = failed - len(evicted) if isinstance(failed, int) else 0
+    others = f" and {more} other failure{'s' if more > 1 else ''}" if more > 0 else ""
+    last = await eviction_of(asked, document.namespace, about)
+    said = str(last) if last else max(map(_disruption, disrupted.values()))
+    return (
+        (
+            f"It has failed: {number}{others} used up its backoffLimit of {6 if limit is None else limit}. Delete it "
+            "and apply it again with restartPolicy: Never and a podFailurePolicy that ignores DisruptionTarget."
+        ),
+        f"Its last eviction: {said}.",
+    )
+
+
+def _disruption(pod: Tree) -> str:
+    """Return when and why a pod was evicted, by its condition; "" if it was not."""
+    conditions = (each for each in listed(at(pod, "status.conditions")) if at(each, "type") == "DisruptionTarget")
+    found = next((each for each in conditions if at(each, "status") == "True"), None)
+    name = at(pod, "metadata.name")
+    return f"at {at(found, 'lastTransitionTime')}, Pod/{name}: {at(found, 'message')}".rstrip(".") if found else ""

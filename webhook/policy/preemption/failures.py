@@ -1,0 +1,103 @@
+"""The reservations that did not help, as nodes bear them: after which nobody is evicted for a gang, or for a while.
+
+A preemptor that goes away, or that does not fit for a reason which is not judged, counts for its namespace as well: a
+series of such pods would have others evicted without end. Once is a mistake, which pauses nobody. What was begun before
+a pause does not count during it, because a person may delete many workloads at once.
+"""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Self
+
+import msgspec
+
+from webhook.policy.preemption.cluster_state import ClusterState
+from webhook.policy.preemption.node_state import NodeState
+from webhook.policy.preemption.reservation import End, Reservation, ReservationEnd, waiting_gangs
+
+UNTIL_AGAIN = 60.0
+"""Seconds from a failure until the next try. For a namespace from the second failure on, doubled with each."""
+LONGEST_PAUSE = 3600.0
+FORGOTTEN = 2 * LONGEST_PAUSE
+"""Seconds after which a failure of a namespace no longer counts."""
+MOST_FAILURES = 2
+"""After so many failures nobody is evicted any more for a gang."""
+MOST_KNOWN = 50
+"""Failures that a node bears: an annotation has a limit, beyond which the reservation could not be taken off."""
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """How often reservations did not help, and when the last one ended."""
+
+    count: int
+    last: float
+
+    def again(self, now: float) -> Self:
+        return type(self)(self.count + 1 if now < self.last + FORGOTTEN else 1, now)
+
+
+NO_FAILURES = Failures(0, 0.0)
+
+
+def next_try(gang: str, known: Mapping[str, Failures]) -> float:
+    """Return the time from which pods may be evicted for a gang again; infinity where they never may."""
+    own = known.get(gang, NO_FAILURES)
+    return inf if own.count >= MOST_FAILURES else own.last + UNTIL_AGAIN
+
+
+def paused_until(namespace: str, known: Mapping[str, Failures]) -> float:
+    """Return the time from which pods may be evicted for those of a namespace again. They may join others meanwhile."""
+    failed = known.get(_key(namespace), NO_FAILURES)
+    pause = min(UNTIL_AGAIN * 2 ** (failed.count - 2), LONGEST_PAUSE) if failed.count > 1 else 0.0
+    return failed.last + pause
+
+
+def failures_after(reservation: Reservation, end: End, state: ClusterState) -> dict[str, Failures]:
+    """Return the failures that are new with the end of a reservation, by gang and by namespace.
+
+    A preemptor that goes away or doesn't fit is its namespace's: else a series of them had pods evicted without end.
+    One that goes away later had its devices, and has finished.
+    """
+    gangs = waiting_gangs(reservation, state)
+    own, namespaces = gangs, {state.gangs[gang][0].namespace for gang in gangs}
+    match end.outcome:
+        case ReservationEnd.GONE if reservation.freed_at is None:
+            own, namespaces = (), {reservation.name.partition("/")[0]}
+        case ReservationEnd.FAILED if not end.lost:
+            pass
+        case ReservationEnd.FAILED | ReservationEnd.EXPIRED:
+            namespaces = set()
+        case _:
+            return {}
+    known = failures(state)
+    counted = (_key(each) for each in namespaces if state.now >= paused_until(each, known))
+    return {key: known.get(key, NO_FAILURES).again(state.now) for key in (*own, *counted)}
+
+
+def _key(namespace: str) -> str:
+    """Return the key of a namespace, which is that of no gang."""
+    return f"{namespace}/"
+
+
+def failures_on(node: NodeState) -> dict[str, Failures]:
+    """Read the failures on a node, by gang and by namespace."""
+    try:
+        return msgspec.json.decode(node.failures, type=dict[str, Failures]) if node.failures else {}
+    except msgspec.DecodeError:
+        return {}
+
+
+def with_failures(there: Mapping[str, Failures], more: Mapping[str, Failures]) -> dict[str, Failures]:
+    """Return the failures of a node with those that are new. The oldest are forgotten: annotations have a limit."""
+    newest = sorted({**there, **more}.items(), key=lambda each: -each[1].last)
+    return dict(newest[:MOST_KNOWN])
+
+
+def failures(state: ClusterState) -> dict[str, Failures]:
+    """Return all failures by gang and by namespace."""
+    found: dict[str, Failures] = {}
+    for node in state.nodes.values():
+        for key, each in failures_on(node).items():
+            if each.last > found.get(key, NO_FAILURES).last:
+                found[key] = each
+    return found

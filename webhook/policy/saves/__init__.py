@@ -1,0 +1,1 @@
+"""Asks trainings to save before something is taken from them."""
