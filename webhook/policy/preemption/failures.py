@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.policy.preemption.cluster_state import ClusterState
 from webhook.policy.preemption.node_state import NodeState
-from webhook.policy.preemption.reservation import End, Reservation, ReservationEnd, waiting_gangs
+from webhook.policy.preemption.reservation import End, Reservation, ReservationEnd, victims_left, waiting_gangs
 
 UNTIL_AGAIN = 60.0
 """Seconds from a failure until the next try. For a namespace from the second failure on, doubled with each."""
@@ -56,12 +56,12 @@ def failures_after(reservation: Reservation, end: End, state: ClusterState) -> d
     """Return the failures that are new with the end of a reservation, by gang and by namespace.
 
     A preemptor that goes away or doesn't fit is its namespace's: else a series of them had pods evicted without end.
-    One that goes away later had its devices, and has finished.
+    One that goes away when the devices are free had them, and has finished: it may do so between two looks at it.
     """
     gangs = waiting_gangs(reservation, state)
     own, namespaces = gangs, {state.gangs[gang][0].namespace for gang in gangs}
     match end.outcome:
-        case ReservationEnd.GONE if reservation.freed_at is None:
+        case ReservationEnd.GONE if not reservation.victims or victims_left(reservation, state):
             own, namespaces = (), {reservation.name.partition("/")[0]}
         case ReservationEnd.FAILED if not end.lost:
             pass

@@ -155,6 +155,13 @@ def with_victims(reservation: Reservation, victims: Iterable[PodState], state: C
     return msgspec.structs.replace(reservation, victims={**reservation.victims, **due}, devices=devices)
 
 
+def victims_left(reservation: Reservation, state: ClusterState) -> dict[str, float]:
+    """Return the victims that are still there, or whose claims are not free yet, each with when it must have ended."""
+    holding = (claim for claim in state.claims.values() if claim.is_allocated)
+    users = {user.uid for claim in holding for user in claim.status.reserved_for}
+    return {uid: due for uid, due in reservation.victims.items() if uid in state.pods or uid in users}
+
+
 class ReservationEnd(StrEnum):
     """Why a reservation ends."""
 
@@ -301,12 +308,10 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
         return Keep(msgspec.structs.replace(reservation, victims=going))
 
     # 2. They end.
-    holding = (claim for claim in state.claims.values() if claim.is_allocated)
-    users = {user.uid for claim in holding for user in claim.status.reserved_for}
-    left = [due for uid, due in victims.items() if uid in state.pods or uid in users]
+    left = victims_left(reservation, state)
     if not left:
         return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
-    return Wait() if state.now < max(left) else End(ReservationEnd.STUCK)
+    return Wait() if state.now < max(left.values()) else End(ReservationEnd.STUCK)
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:

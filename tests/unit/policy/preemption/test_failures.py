@@ -71,8 +71,16 @@ def test_what_counts_for_whom(end: End, counted: set[str]) -> None:
 
 
 def test_a_pod_that_has_finished_is_no_failure() -> None:
-    """It was bound and gone between two looks."""
-    assert failures_after(replace(RESERVED, freed_at=NOW), End(ReservationEnd.GONE), state()) == {}
+    """It was bound, and gone, between two looks: nobody saw that the devices were free."""
+    evicted = replace(RESERVED, victims={"low": NOW + 5})
+    assert failures_after(evicted, End(ReservationEnd.GONE), state()) == {}
+
+
+def test_a_pod_that_goes_away_while_its_victims_end_is_one() -> None:
+    evicted, cluster = replace(RESERVED, victims={"low": NOW + 5}), DraCluster()
+    cluster.node("a")
+    cluster.running("low", "a")
+    assert failures_after(evicted, End(ReservationEnd.GONE), cluster.state()) == {SPACE: Failures(1, NOW)}
 
 
 def test_they_add_up_for_hours() -> None:
