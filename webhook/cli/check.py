@@ -186,7 +186,7 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
         lines.append(CheckLine(name, word, CODES[word], what))
     words = {each.word for each in lines}
     word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
-    return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.unread), _way_out(found))
+    return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.refused), _way_out(found))
 
 
 def _way_out(found: ClusterSnapshot) -> str:

@@ -70,7 +70,7 @@ def lint(
     except (BadInput, ConfigError) as error:
         fail(str(error))
     report = lint_report(snapshot, RULES, ignore or ())
-    write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
+    write(lint_answer(report, how_to_get(snapshot.refused)), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 

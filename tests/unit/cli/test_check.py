@@ -15,6 +15,7 @@ from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
 from webhook.cli.cluster import snapshot as reading
 from webhook.cli.cluster.reader import ClusterReader
+from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER
 from webhook.cli.progress import Steps
 from webhook.cluster.webhook_configurations import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
@@ -48,6 +49,13 @@ def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
     (registered, webhook, *_) = report.checks
     assert registered.what == "can't be checked without list of webhook configurations"
     assert webhook.what == "answered a dry run in 0.1 s"
+
+
+def test_a_role_is_named_only_for_what_takes_a_right() -> None:
+    lacking = {"namespaces": "a policy that can be read"}
+    assert check_report(a_cluster(unread=lacking)).missing == ()
+    refused = a_cluster(unread={"namespaces": "the right to list namespaces"}, refused=frozenset({"namespaces"}))
+    assert check_report(refused).missing == (ASK_FOR_CLUSTER_READER,)
 
 
 def test_what_fails_counts_more_than_what_is_unknown() -> None:

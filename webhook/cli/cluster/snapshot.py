@@ -66,7 +66,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
     found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     if await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), []):
-        reader.lacking["resource_capacity"] = COUNTED_BY_CLAIMS
+        reader.lacking["capacity"] = COUNTED_BY_CLAIMS
     nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
     return replace(
         found,
@@ -83,6 +83,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
         version=await reader.part("version", server_version(client), (0, 0)),
         supply=await reader.supply(),
         unread=reader.needs,
+        refused=frozenset(reader.unread),
     )
 
 
@@ -106,14 +107,15 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
         namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
     )
-    return replace(found, certificates=await _certificates_seen(reader, found), unread=reader.needs)
+    certificates = await _certificates_seen(reader, found)
+    return replace(found, certificates=certificates, unread=reader.needs, refused=frozenset(reader.unread))
 
 
 async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: str) -> DryRun:
     """Ask the webhook for a mark of each replica that answers, and note why parts of the answer are unknown."""
     dry_run, lacking = DryRun(()), reader.lacking
     if found.installed.unread:
-        lacking["read_active_policy"] = f"the right to get ConfigMap {active_map_of(found.installed.where)}"
+        reader.unread["read_active_policy"] = f"get ConfigMap {active_map_of(found.installed.where)}"
     if leaves_out(found.configurations, {NAME_LABEL: namespace}):
         lacking["answer"] = NOT_LEFT_OUT
     else:

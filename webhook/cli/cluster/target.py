@@ -57,10 +57,10 @@ def unknown_without(lost: str, *rights: str) -> str:
     return f"{lost[0].upper()}{lost[1:]} is unknown: you lack the right to {' and to '.join(rights)}."
 
 
-def how_to_get(unread: Collection[Part]) -> tuple[str, ...]:
-    """Return the roles with the rights to unread parts, and how to bind them."""
+def how_to_get(refused: Collection[Part]) -> tuple[str, ...]:
+    """Return the roles with the rights to parts that the user may not read, and how to bind them."""
     asks = (("reader", ASK_FOR_READER), ("clusterReader", ASK_FOR_CLUSTER_READER))
-    return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*unread})
+    return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*refused})
 
 
 def role_for(refused: Forbidden) -> str:

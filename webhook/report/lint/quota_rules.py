@@ -82,7 +82,7 @@ def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(gang), what)
 
 
-@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity", "resource_capacity")
+@rule("row-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
 def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find rows that allow more GPUs than the cluster has of their flavor."""
     for tenant in snapshot.active:
@@ -93,7 +93,7 @@ def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
                 yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
-@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity", "resource_capacity")
+@rule("quotas-beyond-gpus", Severity.WARNING, "tenants", "nodes", "capacity")
 def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find quotas that allow more GPUs of the highest tier together than the cluster has.
 

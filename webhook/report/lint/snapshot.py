@@ -143,7 +143,6 @@ Part = Literal[
     "namespaces",
     "nodes",
     "capacity",
-    "resource_capacity",
     "slices",
     "allocations",
     "device_taints",
@@ -230,6 +229,8 @@ class Taken(msgspec.Struct, frozen=True):
 class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A cluster or manifests, as far as they were read. `unread` says what reading each other part needs.
 
+    `refused` are those of them that take a right.
+
     `pods` are those with GPUs; `taken` are the resources of nodes that all pods take. `version` is major and minor.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
     `failed_hooks`: how often a pod, by namespace and name, ended without a confirmed save.
@@ -260,6 +261,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     supply: GpuSupply = NO_SUPPLY
     workloads: tuple[Audited, ...] = ()
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
+    refused: frozenset[Part] = frozenset()
 
     @property
     def replica(self) -> ReplicaMark | None:
