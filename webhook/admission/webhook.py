@@ -204,7 +204,7 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
             warnings = tuple(map(_without_gate, verdict.warnings))
             if verdict.refusal is not None:
                 warnings += (AdmissionWarning("would-be-refused", refusal=verdict.refusal),)
-            return structs.replace(verdict, refusal=None, warnings=warnings)
+            return structs.replace(verdict, refusal=None, warnings=warnings, queued=False)
     return verdict
 
 

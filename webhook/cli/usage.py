@@ -108,6 +108,8 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     without = {"charged elsewhere": "Kueue or KAI counts its GPUs"}
     alone = (each for each in found if not each.rows and (each.on_exceed in without or not each.problems))
     notes += [f"{each.name}: {without.get(each.on_exceed, 'no row limits its GPUs')}" for each in alone]
+    if any(row.pending for each in found for row in each.rows):
+        notes.append("Used includes Pending: pods without a node count too.")
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
     tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.queue.entries, found)))

@@ -12,7 +12,8 @@ MOST_VERDICTS = 500
 
 
 class VerdictShown(Shown, frozen=True):
-    """An answer. `outcome` is in words: admitted, refused, would be refused, try again; `why` is a sentence or a step.
+    """An answer. `outcome` is in words: admitted, queued, refused, would be refused, try
+    again; `why` is a sentence or a step.
 
     `time` is in seconds since 1970. `workload` is the object's controller, or the object; `reason` names the refusal,
     also a softened one.

@@ -136,13 +136,18 @@ def long_time(time: timedelta) -> str:
 
 
 class Eviction(Shown, frozen=True):
-    """An eviction reported by gpu-tiers, once its outcome was known, or else by the scheduler."""
+    """An eviction reported by gpu-tiers, once its outcome was known, or else by the scheduler.
+
+    `number` is how many are reported of this object, this one last.
+    """
 
     at: datetime
     sentence: str
+    number: int = 1
 
     def __str__(self) -> str:
-        return f"{self.sentence} (reported at {self.at.strftime(RFC_3339)})"
+        others = f", the last of {self.number}" if self.number > 1 else ""
+        return f"{self.sentence} (reported at {self.at.strftime(RFC_3339)}{others})"
 
 
 JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)

@@ -116,7 +116,7 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
         kind=request.kind.kind,
         namespace=request.namespace,
         name=name,
-        outcome=WOULD if softened else _OUTCOMES[answer.outcome],
+        outcome=WOULD if softened else "queued" if answer.queued else _OUTCOMES[answer.outcome],
         tier=_tier(verdict),
         tenant=verdict.tenant or "",
         why=sentence(verdict.refusal) if verdict.refusal else why,

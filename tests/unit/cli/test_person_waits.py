@@ -171,7 +171,7 @@ def test_a_job_that_evictions_ended_reads_how_to_survive_them(answering: Answeri
         ),
         (
             "Its last eviction: team-alpha/night-2 (gpu-batch) was evicted from node-a for beta/urgent (gpu-training) "
-            "(reported at 2026-11-26T17:02:00Z)."
+            "(reported at 2026-11-26T17:02:00Z, the last of 2)."
         ),
     ]
     assert lines[2].startswith("It has failed (BackoffLimitExceeded: ")

@@ -45,6 +45,7 @@ def test_the_table_says_how_many_have_no_node_and_what_is_reserved() -> None:
         "Hard": "8",
         "Quota left": "1",
     }
+    assert [*answer.notes] == ["Used includes Pending: pods without a node count too."]
 
 
 def test_quota_of_a_tenant_that_is_not_ready_is_not_promised() -> None:

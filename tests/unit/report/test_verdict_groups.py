@@ -57,6 +57,14 @@ async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
     assert "pods that have no room there run as gpu-batch" in last.why
 
 
+async def test_what_has_no_room_in_a_queue_is_queued() -> None:
+    groups, world = VerdictGroups(), FakeApi(a_tenant(onExceed="Hold").allowing("2"))
+    world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
+    await world.create(a_pod().asking(2).having("spec.nodeName", "gpu-7"))
+    await world.create(a_job(a_pod().asking(2), name="second"))
+    assert [(each.last.kind, each.last.outcome) for each in groups] == [("Job", "queued"), ("Pod", "admitted")]
+
+
 async def test_the_pods_of_a_deployment_and_itself_are_of_one_workload() -> None:
     """Its ReplicaSets come and go; a person knows the Deployment."""
     chat = a_deployment(a_pod().asking(), name="chat")

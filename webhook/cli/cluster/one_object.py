@@ -239,8 +239,9 @@ async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Evi
 
 
 def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
-    found = ((reported_at(each), str(each.get("message") or "")) for each in events)
-    return max((Eviction(when, text) for when, text in found if when), key=lambda each: each.at, default=None)
+    times = ((reported_at(each), str(each.get("message") or "")) for each in events)
+    found = [Eviction(when, text) for when, text in times if when]
+    return replace(max(found, key=lambda each: each.at), number=len(found)) if found else None
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:

@@ -15,6 +15,7 @@ from webhook.policy.classification.evidence import Evidence
 from webhook.policy.devices import evicted_by
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
@@ -107,12 +108,16 @@ def class_asked(pod: Pod) -> str:
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
 
 
-def named(name: str, field: str, policy: TierPolicy) -> Tier:
-    """Return the tier named in a field. Raises Refused with the tiers that exist."""
+def named(name: str, field: str, policy: TierPolicy, tenant: Tenant | None = None) -> Tier:
+    """Return the tier named in a field. Raises Refused with the tiers that exist, or those that a tenant may use."""
     tier = policy.tiers.get(name)
-    if tier is None:
-        raise Refused(Reason.UNKNOWN_TIER, "unknown-tier", field, name=name, tiers=policy.tiers.names())
-    return tier
+    if tier is not None:
+        return tier
+    usable = tuple(each.name for each in policy.tiers if tenant and tenant.may_use(each, policy.tiers))
+    if tenant and usable and usable != tuple(each.name for each in policy.tiers):
+        what = "unknown-tier-of-tenant"
+        raise Refused(Reason.UNKNOWN_TIER, what, field, name=name, tenant=tenant.name, tiers=usable)
+    raise Refused(Reason.UNKNOWN_TIER, "unknown-tier", field, name=name, tiers=policy.tiers.names())
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:

@@ -91,7 +91,7 @@ def by_label(asked: TierRequest) -> Assignment | None:
     said = next(_labels(asked), None)
     if said is None:
         return None
-    tier = named(said.text, said.field, asked.policy)
+    tier = named(said.text, said.field, asked.policy, asked.facts.tenant)
     if asked.class_name and asked.policy.tiers.of_class(asked.class_name) != tier:
         raise Refused(
             Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=asked.class_name

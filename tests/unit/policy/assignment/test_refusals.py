@@ -29,6 +29,10 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
         lambda: a_tier_request(pod().of_tier("gpu-trainign")),
         f'{LABEL}: unknown tier "gpu-trainign"; known tiers: {TIERS}',
     ),
+    "a label that names no tier, where the tenant may not use all": (
+        lambda: a_tier_request(pod().of_tier("gold"), tenant=beta(maxTier="gpu-batch")),
+        f'{LABEL}: unknown tier "gold"; tenant beta may use gpu-batch, gpu-interactive',
+    ),
     "an empty label": (
         lambda: a_tier_request(pod().of_tier("")),
         f'{LABEL}: unknown tier ""; known tiers: {TIERS}',
