@@ -36,6 +36,7 @@ from webhook.policy.preemption.reservation import (
     Reservation,
     ReservationEnd,
     Wait,
+    asking,
     may_reserve,
     next_step,
     reservation_on,
@@ -133,10 +134,7 @@ class DevicePreemption:
         reserved = view.reserved()
         self._reserved = Counter(each.reserved_for for each in reserved if each.reserved_for)
         self.saving = {
-            uid: each.asked_at
-            for each in reservations_on(reserved)
-            if each.asked_at is not None and not each.victims
-            for uid in each.saving
+            uid: each.asked_at for each in reservations_on(reserved) if each.asked_at is not None for uid in each.saving
         }
         if not due and not reserved:
             return
@@ -162,7 +160,7 @@ class DevicePreemption:
 
         # 3. One more. The next one is judged when the victims of this one end: they may leave room for it, or it shares
         #    their node.
-        if due and not changed and all(each.victims for each in there):
+        if due and not changed and all(each.victims and not each.saving for each in there):
             await self._begin_one(due, state, rules, nodes)
             self._order.rest(time.monotonic() - began)
 
@@ -208,7 +206,12 @@ class DevicePreemption:
         now, shared = time.time(), next((each for each in there if each.nodes == plan.nodes), None)
         if shared is not None:
             reservation = shared_with(shared, plan, now, rules.longest_grace)
-            begun = await self._evict_all(plan, shared, reservation, state, nodes)
+            reservation = asking(reservation, plan.victims, state, rules.longest_grace)
+            begun = (
+                await nodes.write(shared, reservation)
+                if reservation.saving
+                else await self._evict_all(plan, shared, reservation, state, nodes)
+            )
         elif may_reserve(len(plan.nodes), there):
             reservation = reserve(plan, now, rules.longest_grace)
             begun = await nodes.reserve(reservation)

@@ -133,7 +133,8 @@ def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
     victims = reservation.victims
     are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in victims)
     is_passed_on = not reservation.pods
-    is_freeing = bool(victims) and are_ending and (reservation.freed_at is None or is_passed_on)
+    is_freeing = bool(victims) and not reservation.saving and are_ending
+    is_freeing = is_freeing and (reservation.freed_at is None or is_passed_on)
     return is_freeing and len(reservation.nodes) == 1
 
 
@@ -143,8 +144,23 @@ def waiting_gangs(reservation: Reservation, state: ClusterState) -> tuple[str, .
     return tuple(dict.fromkeys(each.gang for each in pods if not each.node and each.ends_at is None))
 
 
+def asking(
+    reservation: Reservation, victims: Iterable[PodState], state: ClusterState, longest_grace: int
+) -> Reservation:
+    """Return the reservation with those of the victims that are asked to save first: none that don't do so when asked.
+
+    They have as long as they would have to end, so one that says it saves and does not can double its grace at most.
+    """
+    grace = {each.uid: min(each.grace, longest_grace) for each in victims if each.uid in state.unsaved_since}
+    if not grace:
+        return reservation
+    saving = {uid: state.now + seconds for uid, seconds in grace.items()}
+    until = reservation.until + max(grace.values())
+    return msgspec.structs.replace(reservation, asked_at=state.now, saving=saving, until=until)
+
+
 def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
-    """Return the reservation with pods that are evicted now, and the devices that they use."""
+    """Return the reservation with pods that are evicted now, and the devices that they use. They have saved."""
     due = {each.uid: state.now + each.grace + OVERDUE for each in victims}
     used = (
         key
@@ -152,7 +168,8 @@ def with_victims(reservation: Reservation, victims: Iterable[PodState], state: C
         if any(user.uid in due for user in claim.status.reserved_for)
     )
     devices = tuple(dict.fromkeys((*reservation.devices, *used)))
-    return msgspec.structs.replace(reservation, victims={**reservation.victims, **due}, devices=devices)
+    going = {**reservation.victims, **due}
+    return msgspec.structs.replace(reservation, victims=going, devices=devices, asked_at=None, saving={})
 
 
 def victims_left(reservation: Reservation, state: ClusterState) -> dict[str, float]:
@@ -218,7 +235,7 @@ def next_step(reservation: Reservation, state: ClusterState, longest_grace: int,
         return End(ReservationEnd.EXPIRED)
     if not all(_stands_on(name, reservation, state) for name in reservation.nodes):
         return End(ReservationEnd.INCOMPLETE)
-    if not reservation.victims:
+    if reservation.saving or not reservation.victims:
         return _before_eviction(reservation, state, longest_grace, decide)
     changed = _without_one(reservation, state, decide)
     waiting = (pod for gang in waiting_gangs(changed, state) for pod in state.gangs[gang] if not pod.node)
@@ -270,10 +287,7 @@ def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> Ev
 
 
 def _before_eviction(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
-    """Judge again who goes, and have those save first that do so when they are asked: once, and all at the same time.
-
-    They have as long as they would have to end, so one that says it saves and does not can double its grace at most.
-    """
+    """Judge again who goes, and have those save first that do so when they are asked: once, and all at once."""
     now, asked_at = state.now, reservation.asked_at
     if now < reservation.since + UNTIL_JUDGED:
         return Wait()
@@ -282,17 +296,14 @@ def _before_eviction(reservation: Reservation, state: ClusterState, longest_grac
     ):
         return Wait()
     judged = _judged(reservation, state, decide)
-    if isinstance(judged, Phrase):
-        return End(ReservationEnd.NOT_NEEDED, judged)
-    if not judged.victims or not set(judged.nodes) <= set(reservation.nodes):
-        return End(ReservationEnd.NOT_NEEDED)
-    saving = {
-        each.uid: now + min(each.grace, longest_grace) for each in judged.victims if each.uid in state.unsaved_since
-    }
-    if asked_at is not None or not saving:
-        return Evict(judged)
-    until = reservation.until + max(saving.values()) - now
-    return Keep(msgspec.structs.replace(reservation, asked_at=now, saving=saving, until=until))
+    victims = () if isinstance(judged, Phrase) else judged.victims
+    if isinstance(judged, Phrase) or not victims or not set(judged.nodes) <= set(reservation.nodes):
+        # Where the node is shared, the victims of others end.
+        if reservation.victims:
+            return Keep(msgspec.structs.replace(reservation, asked_at=None, saving={}))
+        return End(ReservationEnd.NOT_NEEDED, judged if isinstance(judged, Phrase) else None)
+    asked = reservation if asked_at is not None else asking(reservation, victims, state, longest_grace)
+    return Evict(judged) if asked is reservation else Keep(asked)
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:

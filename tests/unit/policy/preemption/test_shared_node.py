@@ -16,6 +16,7 @@ from webhook.policy.preemption.reservation import (
     ReservationEnd,
     Step,
     Wait,
+    asking,
     next_step,
     reservations,
     shared_with,
@@ -103,6 +104,40 @@ def test_what_victims_leave_is_used_first(cluster: DraCluster) -> None:
     made = joined(cluster, "second")
     assert made == replace(before, pods=("first", "second")), "nor does it last longer"
     assert why(cluster, "second") == "preemption-holders-ending"
+
+
+def asked_for_second(cluster: DraCluster) -> Reservation:
+    """One more pod waits. What goes for it reports, so it is asked to save first."""
+    cluster.unsaved_since = {f"low-{each}": NOW - 3600 for each in range(4)}
+    cluster.waiting("second")
+    plan = cluster.decide("second")
+    assert isinstance(plan, EvictionPlan), plan
+    made = asking(shared_with(there(cluster), plan, NOW, LONGEST), plan.victims, cluster.state(), LONGEST)
+    cluster.reserve(made)
+    return made
+
+
+def test_victims_of_each_save_first(cluster: DraCluster) -> None:
+    made = asked_for_second(cluster)
+    (victim,) = made.saving
+    assert (made.saving[victim], made.pods, set(made.victims)) == (NOW + 100, ("first", "second"), {"low-0"})
+    assert step(cluster) == Wait()
+    cluster.waiting("third")
+    assert not isinstance(cluster.decide("third"), EvictionPlan), "one after the other"
+    cluster.unsaved_since[victim] = NOW + 0.1
+    evicts = step(cluster)
+    assert isinstance(evicts, Evict)
+    assert [each.uid for each in evicts.plan.victims] == [victim]
+    after = with_victims(made, evicts.plan.victims, cluster.state())
+    assert (set(after.victims), after.saving, after.asked_at) == ({"low-0", victim}, {}, None)
+
+
+def test_a_victim_that_was_asked_stays_where_others_end_meanwhile(cluster: DraCluster) -> None:
+    """The pods that ended before end all the same, and the reservation goes on."""
+    made = asked_for_second(cluster)
+    cluster.unsaved_since = dict.fromkeys(made.saving, NOW + 0.1)
+    cluster.ending("low-3")
+    assert step(cluster) == Keep(replace(made, saving={}, asked_at=None))
 
 
 def test_nobody_is_evicted_there_for_a_pod_of_a_lower_tier(cluster: DraCluster) -> None:
