@@ -34,7 +34,8 @@ class HookShown(Shown, frozen=True):
     """The checkpoint hook that a pod would get. `there`: the pod has it; None without a pod.
 
     Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod. `uncut`
-    are the seconds that were asked for, if the tier leaves less.
+    are the seconds that were asked for, if the tier leaves less. `max_at_risk` are the seconds of unsaved work after
+    which an existing pod is asked to save; 0 for no bound, or without a pod that reports.
     """
 
     kind: str = ""
@@ -45,6 +46,7 @@ class HookShown(Shown, frozen=True):
     template: str = ""
     there: bool | None = None
     uncut: int = 0
+    max_at_risk: int = 0
 
     def __str__(self) -> str:
         if not self.kind:
@@ -57,7 +59,8 @@ class HookShown(Shown, frozen=True):
             if self.kind == "sleep"
             else f"saves within {seconds}"
         )
-        return f"{self.kind}{where}, {does}, {self.grace} s of grace{state}"
+        asked = f"; asked to save after {self.max_at_risk} s of unsaved work" if self.max_at_risk else ""
+        return f"{self.kind}{where}, {does}, {self.grace} s of grace{asked}{state}"
 
 
 class TenantOfIt(Shown, frozen=True):

@@ -15,6 +15,7 @@ from tests.builders.dra_cluster import NOW, DraCluster
 from tests.builders.pods import GPU, IMAGE
 from tests.unit.cli.conftest import Answering
 from tests.unit.cli.person import asked
+from webhook.policy.checkpoint.listen import REPORT_VOLUME
 from webhook.policy.preemption.node_state import RESERVATION, RESERVED
 from webhook.policy.preemption.reservation import Reservation
 
@@ -47,6 +48,23 @@ def lists(*pods: Tree, quotas: tuple[Tree, ...] = (), **more: list[Tree]) -> dic
     home = a_namespace().having("metadata.labels", {"kubernetes.io/metadata.name": "team-alpha"}).json()
     classes = {"/apis/scheduling.k8s.io/v1/priorityclasses": classes_of(a_policy())}
     return {"/api/v1/namespaces": [home], PODS: [*pods], QUOTAS: [*quotas], "/api/v1/events": [], **classes, **more}
+
+
+def test_a_training_that_reports_reads_its_bound(answering: Answering, tmp_path: Path) -> None:
+    """The tier's, where it has none of its own."""
+    policy = tmp_path / "bounded.yaml"
+    policy.write_text(policy_file(preset="four-tier", saves={"maxAtRiskSeconds": {"gpu-batch": 900}}))
+    said = []
+    for notes in ({}, {"gpu-tiers.dev/checkpoint-max-at-risk": "120"}):
+        pod = a_stored_pod("trains", node="node-a", phase="Running")
+        pod["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "listen"} | notes
+        pod["spec"]["volumes"] = [{"name": REPORT_VOLUME, "projected": {}}]
+        server = answering(ApiOfObjects(lists(pod)))
+        options = (f"--policy={policy}", "--namespace=team-alpha", "-o", "json")
+        code, text = asked(tmp_path, server, {"token": "hers"}, "explain", "trains", *options)
+        assert code == 0, text
+        said.append(msgspec.json.decode(text)["templates"][0]["maxAtRisk"])
+    assert said == [900, 120]
 
 
 # --- what a person may not read

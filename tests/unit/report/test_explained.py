@@ -111,6 +111,9 @@ def test_classes_and_hooks_read_as_one_line() -> None:
     assert str(hook) == "file in main, saves within 120 s, 130 s of grace; the pod does not have it"
     soon = HookShown("file", 50, 60, ("main",), uncut=120)
     assert str(soon) == "file in main, saves within 50 s (of 120 s; its tier leaves no more), 60 s of grace"
+    bound = HookShown("listen", 60, 70, ("main",), max_at_risk=600, there=True)
+    asked = "asked to save after 600 s of unsaved work; the pod has it"
+    assert str(bound) == f"listen in main, saves within 60 s, 70 s of grace; {asked}"
     drains = HookShown("sleep", 20, 50, ("vllm",))
     assert str(drains) == "sleep in vllm, 20 s in which requests end and nothing is saved, 50 s of grace"
     assert str(HookShown(why_not="it is a Windows pod")) == "it is a Windows pod"

@@ -32,6 +32,8 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.checkpoint.listen import REPORT_VOLUME
+from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
@@ -322,10 +324,13 @@ def _default_of(assignment: Assignment, default_tier: str) -> str:
 
 def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
     """Return the hook that it would get, and whether the existing pod `there` has it."""
-    hook = part.decision.hook if part.decision else None
-    if hook is None or hook.plan is None:
+    decision = part.decision
+    hook = decision.hook if decision else None
+    if decision is None or hook is None or hook.plan is None:
         return HookShown(why_not=sentence(hook.why_not) if hook and hook.why_not else "", template=part.finding.path)
     plan, containers = hook.plan, part.pod.spec.containers
+    tier, bounds = decision.assignment.tier, decision.tier_request.policy.saves.max_at_risk
+    bound = max_at_risk(hook.asked.max_at_risk) or bounds.get(tier.name if tier else "", 0)
     return HookShown(
         kind=plan.kind,
         seconds=hook.asked.hook.seconds,
@@ -334,6 +339,7 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
         template=part.finding.path,
         uncut=hook.asked.uncut if hook.asked.cut else 0,
         there=_has(there, plan) if there else None,
+        max_at_risk=bound if there and any(each.name == REPORT_VOLUME for each in there.spec.volumes) else 0,
     )
 
 
