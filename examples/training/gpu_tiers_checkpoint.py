@@ -7,6 +7,8 @@
             save(step)
             checkpoint_saved()                # ends the program with 143, if its pod ends
 
+Where `save` fails call `checkpoint_failed(why)` instead; unless its pod ends, the program trains on.
+
 `step_saved(step)` after each whole checkpoint, those at intervals too, says what an eviction would lose: it writes the
 file `progress`. If gpu_tiers_report.py is copied too and the pod may report, it is reported. The answer may ask for a
 save: after that one the program trains on.
@@ -26,7 +28,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 FOLDER = pathlib.Path(os.environ.get("GPU_TIERS_FOLDER", "/run/gpu-tiers"))
 TERMINATED = 128 + signal.SIGTERM
@@ -81,7 +83,23 @@ def checkpoint_saved(barrier: Callable[[], object] | None = None) -> None:
         if wishes and wishes.begun:
             wishes.finish(wishes.begun, "saved", step=_progress["step"])
         return
-    (FOLDER / "done").touch()
+    _end("done")
+
+
+def checkpoint_failed(why: str) -> None:
+    """Tell that the save failed, in the place of `checkpoint_saved`: on each rank, if it failed on one.
+
+    A save for a wish is asked for again after a while. If a pod ends, its hook ends at once with an error.
+    """
+    wishes = _wishes()
+    if not _goes_on:
+        _end("failed")
+    elif wishes and wishes.begun:
+        wishes.finish(wishes.begun, "failed", why=why)
+
+
+def _end(answer: str) -> NoReturn:
+    (FOLDER / answer).touch()
     deadline = time.monotonic() + HOOK_SECONDS
     while (FOLDER / "request").exists() and time.monotonic() < deadline:
         time.sleep(0.1)  # if we end before the hook does, the kubelet reports FailedPreStopHook

@@ -98,6 +98,29 @@ def test_a_program_saves_on_a_wish_and_trains_on_until_its_pod_ends(leader: Lead
     assert json.loads(checkpoint.read_text())["step"] == steps[-1] > second["step"]
 
 
+FAILING = f"""\
+{HURRIED}import time
+from gpu_tiers_checkpoint import checkpoint_failed, checkpoint_requested, listen
+
+listen()
+while True:
+    time.sleep(0.01)
+    if checkpoint_requested():
+        checkpoint_failed("no space left")
+"""
+
+
+def test_a_save_that_failed_is_told_and_ends_nothing(leader: Leader, tmp_path: Path) -> None:
+    program = started(FAILING, leader, tmp_path)
+    leader.wish("a", 0)
+    told = leader.outcome("a")
+    assert (told["outcome"], told["why"]) == ("failed", "no space left")
+    (tmp_path / "hook" / "request").touch()
+    wait_until((tmp_path / "hook" / "failed").exists, 20, "the hook's answer")
+    (tmp_path / "hook" / "request").unlink()
+    assert program.wait(20) == 143
+
+
 def test_ranks_agree_on_the_save_and_on_whether_it_is_the_end(leader: Leader, tmp_path: Path) -> None:
     program = started(IN_STEP, leader, tmp_path)
     for name in ("a", "b"):
