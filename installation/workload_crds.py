@@ -50,7 +50,7 @@ WORKLOAD_KINDS = (
 
 
 def add_kinds(cluster: Cluster) -> None:
-    """Have the cluster serve all of them."""
+    """Make a cluster serve all of WORKLOAD_KINDS."""
     add_crds(cluster, *map(crd, WORKLOAD_KINDS))
 
 

@@ -79,7 +79,7 @@ def gate(pod: Pod) -> Iterator[Operation]:
 
 
 def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
-    """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if a gate has filled it in."""
+    """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if Kubernetes has set one."""
     live = decision.live
     if live is None:
         return

@@ -143,7 +143,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
 
 async def _no_day() -> None:
-    """Return no data, without a Prometheus."""
+    """Stand in for a Prometheus, where none is named: there is no data of a day."""
 
 
 class Sources(msgspec.Struct, frozen=True):

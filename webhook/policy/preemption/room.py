@@ -100,9 +100,9 @@ class NodeCapacity:
         ]
 
     def fits(self, more: Demand, gone: Collection[str], without: Collection[str] | None = None) -> bool:
-        """Tell whether the pods chosen so far and `more` fit once the pods of these uids are `gone`.
+        """Tell whether the pods chosen so far and `more` fit once the pods of these uids have left their devices (`gone`).
 
-        `without`: those that hold no resources of the node then, if others than those that hold no devices.
+        `without` are those that have left CPU, memory and ports, if they are others than `gone`.
         """
         demand = self.demand + more
         if self.demand.collides(more) or not self._has_devices(demand.devices, gone):

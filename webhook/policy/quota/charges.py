@@ -96,7 +96,7 @@ def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant,
 
 
 def lent_from(chosen: Tier, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
-    """Return the same for the workloads that the policy puts into a tier: its types, and the unknown type."""
+    """Return the tiers to which workloads of a tier may be demoted, whatever their type, in the order of choice."""
     types = [*(each for each, name in policy.tier_of_type.items() if name == chosen.name), None]
     return list(dict.fromkeys(tier for each in types for tier in lent_tiers(chosen, each, tenant, policy)))
 
