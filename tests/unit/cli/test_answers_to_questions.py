@@ -114,7 +114,7 @@ WAITS = WhyPending(
 def test_an_answer_to_why_is_sentences_and_the_holders(capsys: pytest.CaptureFixture[str]) -> None:
     output = text(WAITS, capsys).splitlines()
     assert output[:4] == [
-        "Job/train in namespace alpha, gpu-batch, asks for 4 nvidia.com/gpu",
+        "Job/train in namespace alpha, gpu-batch, each pod asks for 4 nvidia.com/gpu",
         "WHY",
         "1 of its 4 pods is pending, such as train-0.",
         "The scheduler says: 0/1 nodes are available",

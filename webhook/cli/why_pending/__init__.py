@@ -93,7 +93,8 @@ def why_pending_answer(found: WhyPending) -> Answer:
 
 
 def _tables(found: WhyPending) -> Iterator[Table]:
-    asks = f", asks for {found.room.asks}" if found.room else ""
+    whole = found.object == f"{POD.kind}/{found.pod}"
+    asks = f", {'asks' if whole else 'each pod asks'} for {found.room.asks}" if found.room else ""
     tier = f", {found.tier}" if found.tier else ""
     scheduler = [f"The scheduler says: {found.scheduler}"] if found.scheduler else []
     sentences = [(each,) for each in (*found.sentences, *scheduler)]

@@ -100,7 +100,7 @@ class NodeCapacity:
         ]
 
     def fits(self, more: Demand, gone: Collection[str], without: Collection[str] | None = None) -> bool:
-        """Tell whether the pods chosen so far and `more` fit once the pods of these uids have left their devices (`gone`).
+        """Tell whether the pods chosen so far and `more` fit once the pods with uids in `gone` have left their devices.
 
         `without` are those that have left CPU, memory and ports, if they are others than `gone`.
         """
