@@ -55,7 +55,7 @@ def chart_kinds() -> str:
 
 
 _HEAD_OF_KNOWN = """\
-# Made by `make generate` from webhook/policy: values/accelerators.yaml, values/tier_policy.py, unknown_keys.py,
+# Made by `make generate` from webhook/policy: values/accelerators.yaml, values/tier_policy.py, metadata_keys.py,
 # checkpoint/hook_kinds.py and saves/node_signals.yaml.
 # `gpuNames`: the domains of accelerators, and regular expressions for CEL: of what others call accelerators, and of
 # devices that are none.

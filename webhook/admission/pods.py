@@ -52,8 +52,8 @@ class PodReviewer(Reviewer, frozen=True):
             return Verdict()
         decision = await self._demoted(decision, request, mode)
 
-        # 3. Write the decision as a patch, and the gate if the tenant queues pods over quota.
-        gated = mode is Mode.Enforce and _is_gated(decision)
+        # 3. Write the decision as a patch, and the gate if the tenant has a queue.
+        gated = mode is Mode.Enforce and _gets_gate(decision)
         gate = patch.gate(pod) if gated else ()
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
@@ -73,7 +73,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 2. Our gate stays on no pod that nobody counts. A pod that isn't ours must respect the ceiling and forge no
         #    mark. If the ceiling can't be read it passes, as it does while the webhook is down, because pods without
         #    GPUs never wait for us.
-        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _is_gated(decision))):
+        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _gets_gate(decision))):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -95,7 +95,7 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. A gated pod is queued, if it could ever have room or adds nothing to its gang's charge. The leader books
         #    it, and opens the gate.
-        if mode is Mode.Enforce and pod.waits_for_quota and _is_gated(decision):
+        if mode is Mode.Enforce and pod.waits_for_quota and _gets_gate(decision):
             charged, fit = _charged(decision), self._queued(decision)
             if not (fit.refusal and charged):
                 return verdict.fitted(fit)
@@ -105,7 +105,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 5. Book its charge; in Audit and for a dry run only check the room. Enforce would queue what has no room only
         #    now, so no other mode reports a refusal.
         booked = await self._book(verdict, decision, request, dry_run=request.dry_run or not patched)
-        would_queue = mode is not Mode.Enforce and booked.over_quota and _is_gated(decision)
+        would_queue = mode is not Mode.Enforce and booked.over_quota and _gets_gate(decision)
         queued = verdict.fitted(self._queued(decision)) if would_queue else booked
         return booked if queued.refusal else queued
 
@@ -326,10 +326,11 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     return unlike or misstated(pod, claimed(facts.devices, policy))
 
 
-def _is_gated(decision: Decision) -> bool:
-    """Tell whether it is queued. A group of pods that no workload makes is admitted as a whole or refused.
+def _gets_gate(decision: Decision) -> bool:
+    """Tell whether a pod gets our gate: with `onExceed: Hold` every one that is charged, with room or not.
 
-    A pod without GPUs is queued with its gang's GPU pods, because it would start without them.
+    A group of pods that no workload makes is admitted as a whole or refused. A pod without GPUs is queued with its
+    gang's GPU pods, because it would start without them.
     """
     asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
     if _asks_for_gpus(decision):

@@ -1,5 +1,7 @@
 """Reports on queued pods and their workloads why they wait, and on each pod when its gate opens.
 
+The queue itself is in webhook/ledger/leader/queue.py.
+
 The API server writes into the condition PodScheduled of a gated pod that gates block it, without the cause. We replace
 the message and leave the reason, because autoscalers know the reason and buy no nodes. Only the first pod of a queued
 unit gets the message, and it is never updated: the status of the TenantQuota has the current queue.

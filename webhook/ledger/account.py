@@ -1,7 +1,7 @@
 """The account of a tenant in `status.ledger` of its TenantQuota, and the seal that shows that nobody edited it.
 
 An account is a value: each change makes a new one, which replaces the old one by compare-and-swap on the TenantQuota.
-It is a list of entries, each in a slot, and books.py adds them up. Its rules are in docs/decisions/books.md.
+It is a list of entries, each in a slot, and slot_sums.py adds them up. Its rules are in docs/decisions/books.md.
 """
 
 import hashlib

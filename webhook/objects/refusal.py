@@ -53,7 +53,7 @@ def _matter(value: object) -> object:
 
 
 class Reason(StrEnum):
-    """The reason of a refusal, in one word for metrics."""
+    """The reason of a refusal, in one word for metrics. It is not the id: several ids share a reason."""
 
     INVALID = "invalid-field"
     UNKNOWN_TIER = "unknown-tier"

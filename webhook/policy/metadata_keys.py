@@ -39,7 +39,7 @@ LABELS = (TIER_LABEL, PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY)
 MARKS = frozenset({ASSIGNED_BY, CLAIMED, GANG, QUEUE_CLASS, TEMPLATE_CLASS, *ANNOTATIONS.values()})
 """Annotations that people don't write. The listener's text is among them, because an old one has an old protocol."""
 WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, KARPENTER, CLUSTER_AUTOSCALER, EVICTABLE_VOLUMES, MAX_AT_RISK, *MARKS})
-"""All keys that gpu-tiers writes on objects under review; controllers/eviction_costs.py has further ones."""
+"""All keys that gpu-tiers writes on objects under review; controllers/work_at_risk.py has further ones."""
 
 _OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
 """The keys that are overwritten. Kueue's label is passed only if nobody else wrote it, by QUEUE_CLASS

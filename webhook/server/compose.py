@@ -124,7 +124,7 @@ async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics:
     await patiently("device classes", classes.wait_synced(), classes.problems)
 
     # A policy needs the nodes' labels for flavors, and their resources for device classes. If it needs neither, no node
-    # is read. Only the labels are waited for, because they decide how a pod is ledger.
+    # is read. Only the labels are waited for, because they decide how a pod counts.
     def follow_nodes() -> None:
         policy = active.current()
         known.nodes.follow({key for flavor in policy.flavors for key in flavor.node_labels})

@@ -211,7 +211,8 @@ async def read_body(
 Handler = Callable[[Request, float], Awaitable[bytes]]
 """Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
 
-It raises BadReview (HTTP 400) for a review of an object that it does not handle. Any other error is ours (HTTP 500).
+It is `Webhooks.mutate` or `Webhooks.validate`. It raises BadReview (HTTP 400) for a review of an object that it does
+not handle. Any other error is ours (HTTP 500).
 """
 
 CLIENT_GONE = 499

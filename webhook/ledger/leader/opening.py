@@ -41,7 +41,7 @@ class Opening:
     def __init__(self, leading: Leading) -> None:
         self._leading = leading
         self._queues: Collection[str] = ()
-        self._let_in: dict[str, GatedPod] = {}
+        self._admitted: dict[str, GatedPod] = {}
         self._asked: set[str] = set()
         """Admitted pods whose gate was opened, or could not be opened, since the last round."""
         self._failing: dict[str, Failing] = {}
@@ -60,13 +60,13 @@ class Opening:
         found = map(versions.newest, versions.names())
         sealed = [each for each in found if each is not None and each.sealed]
         queues = [each.name for each in sealed if not queued_in.isdisjoint(each.account.namespaces)]
-        self._let_in = {}
+        self._admitted = {}
         self._tell_of_no_queue(queues)
         await for_each(queues, self._book)
         accounts = [version.account for name in queues if (version := versions.newest(name)) and version.sealed]
         booked = chain.from_iterable(admitted_pods(each, self._leading.view) for each in accounts)
-        self._let_in, self._asked = {each.uid: each for each in (*gated.of(free), *booked)}, set()
-        self._failing = {uid: each for uid, each in self._failing.items() if uid in self._let_in}
+        self._admitted, self._asked = {each.uid: each for each in (*gated.of(free), *booked)}, set()
+        self._failing = {uid: each for uid, each in self._failing.items() if uid in self._admitted}
         self._woken.set()
 
     async def _book(self, name: str) -> None:
@@ -110,7 +110,7 @@ class Opening:
         waits = self._asked | {uid for uid, each in self._failing.items() if each.due > clock}
         left = [
             now
-            for uid, then in self._let_in.items()
+            for uid, then in self._admitted.items()
             if uid not in waits and (now := gated.get(uid)) and now.holding.charge == then.holding.charge
         ]
         highest = max((each.priority for each in left), default=0)
