@@ -260,7 +260,7 @@ def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
     if reservation.pods:
         is_bound = any(state.pods[uid].node for uid in reservation.pods if uid in state.pods)
         outcome = ReservationEnd.BOUND if is_bound else ReservationEnd.GONE
-        left = msgspec.structs.replace(reservation, pods=(), freed_at=None)
+        left = msgspec.structs.replace(reservation, pods=(), freed_at=None, asked_at=None, saving={})
         return End(outcome, passed_on=left if remains else None)
 
     # 2. It was passed on, and nobody has joined it so far.

@@ -235,6 +235,16 @@ def test_what_its_pod_does_not_need_any_more_is_kept_for_those_that_wait(
     assert step(cluster) == End(ReservationEnd.NOT_NEEDED), "it did not join, and all victims have ended"
 
 
+def test_nobody_saves_for_those_that_have_gone_away(cluster: DraCluster) -> None:
+    asked_for_second(cluster)
+    del cluster.pods["first"], cluster.pods["second"]
+    cluster.waiting("third")
+    end = step(cluster)
+    assert isinstance(end, End)
+    assert end.passed_on
+    assert (end.passed_on.pods, end.passed_on.saving, end.passed_on.asked_at) == ((), {}, None)
+
+
 def test_the_taint_is_of_the_highest_tier_that_waits(cluster: DraCluster) -> None:
     """A pod of a lower tier takes what others leave: while they wait, it could take theirs."""
     cluster.ending("low-1")
