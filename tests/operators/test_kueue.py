@@ -231,7 +231,7 @@ def test_what_our_rows_have_no_room_for_is_refused_in_an_event(team: Team, queue
     team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "1"})
     team.apply(a_job("large", 3))
     sentence = f"h100 allows 1 GPU; this Job asks for 3 in all. Would fit: no tier. See TenantQuota/{team.namespace}."
-    answer = ("OverQuota", f"tenant {team.namespace}: {sentence}")
+    answer = ("UpdateRefused", f"tenant {team.namespace}: {sentence}")
     team.eventually(lambda: answer in events_of(team, "Job", "large"), "the event")
     queue.holds(3)
     team.may_use({"gpus": "16"})

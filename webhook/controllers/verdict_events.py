@@ -97,7 +97,7 @@ class VerdictEvents(msgspec.Struct, frozen=True):
         if tenant and uid:
             named = workload or notice
             message = f"{named.kind}/{named.name} in {notice.namespace}: {notice.sentence}"
-            self.writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
+            self.writer.add(Regarding.tenant_quota(tenant, uid), "OverQuota", message)
 
 
 class PreemptionRecorder(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from msgspec.structs import replace
+
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
 from webhook.policy.quota.queue_status import order_of_queue
@@ -15,7 +17,9 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `left` is neither used nor reserved, whether GPUs of the cluster are free or not.
+    """A row of a quota, in GPUs. `left` is neither used nor reserved, here or in a row that counts the same pods too.
+
+    Whether GPUs of the cluster are free does not matter to it.
 
     `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` is for the head of the queue alone.
 
@@ -121,7 +125,7 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
     holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_row(each, holds, pending) for each in _trees(status.get("usage"))),
+        rows=tuple(_rows(_trees(status.get("usage")), holds, pending)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         queue=_queue(mapped(status.get("queue"))),
@@ -158,6 +162,18 @@ def _trees(value: object) -> list[dict[str, Any]]:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _rows(usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus]) -> Iterator[RowShown]:
+    """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too."""
+    rows = [(each, _row(each, holds, pending)) for each in usage]
+    for own, row in rows:
+        bounds = (
+            other.left
+            for its, other in rows
+            if other.active and all(its.get(key) in (None, "", own.get(key)) for key in ("tier", "resourceFlavor"))
+        )
+        yield replace(row, left=min((row.left, *bounds), key=float))
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

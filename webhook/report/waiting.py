@@ -17,6 +17,8 @@ FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "F
 KubeRay the last two."""
 REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
 """The reasons of refusals; the last two are gpu-tiers' own."""
+UPDATE_REFUSED = "UpdateRefused"
+"""The reason of a refused update, which leaves the object as it is."""
 
 LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
 ANY_LONGEST_WAIT = timedelta(seconds=1000)

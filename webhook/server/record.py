@@ -151,11 +151,9 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
 
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Return the notice of a refusal."""
-    # A pod whose change is refused exists, so its workload lacks no pod.
-    is_change, kind = request.operation == "UPDATE", request.kind.kind
-    reason: EventReason = "UpdateRefused" if is_change and kind == "Pod" else "Refused"
-    if verdict.over_quota and verdict.tenant:
-        reason = "OverQuota"
+    # What is refused a change stays as it is: nobody lacks a pod for that.
+    is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
+    reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
     return _notice(request, reason, sentence(refusal), verdict.tenant if verdict.over_quota else None, exists=is_change)
 
 

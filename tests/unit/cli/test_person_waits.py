@@ -96,6 +96,17 @@ def test_a_rollout_that_goes_on_by_itself_is_not_called_stuck(
     assert "stuck" not in "\n".join(lines)
 
 
+def test_a_refused_update_is_not_taken_for_refused_pods(answering: Answering, tmp_path: Path) -> None:
+    """Somebody mistyped a label. The Job is suspended, so it has no pod, and nothing tries again."""
+    words = 'Job/night.metadata.labels[gpu-tiers.dev/tier]: unknown tier "gold"; known tiers: gpu-batch [unknown-tier]'
+    refused = an_event("UpdateRefused", "Job", "night", words, "2026-11-26T17:01:00Z")
+    api = an_evicted_job(refused, spec={"suspend": True}, status={})
+    lines = says(answering, tmp_path, api, "why-pending", "job/night")[2:]
+    assert lines[-1] == f"An update of it was refused at 2026-11-26T17:01:00Z, and changed nothing: {words}"
+    assert "refused at admission" not in "\n".join(lines)
+    assert "kubectl annotate" not in "\n".join(lines)
+
+
 # --- a person who may read the namespace alone
 
 

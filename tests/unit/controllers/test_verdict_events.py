@@ -128,7 +128,7 @@ async def test_a_refused_update_of_a_job_that_a_controller_sends() -> None:
         answer = await story.update(job, larger, **by_kueue)
         assert "this Job asks for 4 in all" in answer.sentence
         events = await story.settled()
-        assert events["Job/train"] == [("OverQuota", 1, f"{answer.sentence} [too-large]")]
+        assert events["Job/train"] == [("UpdateRefused", 1, f"{answer.sentence} [too-large]")]
         assert events["TenantQuota/alpha"][0][2].startswith("Job/train in team-alpha: tenant alpha: the total allows 2")
 
         grown = inner.having("spec.parallelism", 4)

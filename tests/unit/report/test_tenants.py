@@ -31,6 +31,16 @@ def test_what_is_reserved_for_the_queue_is_not_free() -> None:
     assert found.numbers == ("4", "1", "2", "8", "1")
 
 
+def test_of_a_tier_no_more_is_left_than_of_the_total() -> None:
+    usage = [
+        {"hard": "12", "used": "11"},
+        {"tier": "gpu-batch", "hard": "8", "used": "4"},
+        {"tier": "gpu-batch", "resourceFlavor": "h100", "hard": "4", "used": "4"},
+        {"tier": "gone", "hard": "0", "used": "0", "active": False},
+    ]
+    assert [each.left for each in shown({"usage": usage}).rows[:3]] == [1, 1, 0]
+
+
 def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     usage = [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "1"}, {"hard": "8", "used": "4"}]
     rows = [{"row": "gpu-training", "gpus": "3"}, {"row": "gone", "gpus": "1"}, "what"]

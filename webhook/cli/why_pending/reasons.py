@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import (
     AskedCluster,
+    events_about,
     eviction_of_pod,
     last_refusal,
     pods_of_workload,
@@ -23,7 +24,7 @@ from webhook.cli.why_pending.rollout import stuck_rollout
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import gpu_nodes, way_out
 from webhook.cluster.pod_listing import PodSummary, lost_pods
-from webhook.kube.client import path
+from webhook.kube.client import RFC_3339, path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.objects.pods import Pod
@@ -35,9 +36,11 @@ from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
 from webhook.report.waiting import (
     PENDING,
+    UPDATE_REFUSED,
     RefusedPods,
     WhyPending,
     kueue_says,
+    reported_at,
     running_pods,
     standing,
 )
@@ -231,6 +234,20 @@ async def _judged_now(asked: AskedCluster, document: Document) -> Finding | None
 
 
 async def _without_refusal(
+    asked: AskedCluster, document: Document, found: WhyPending, pods: list[Tree] | None
+) -> WhyPending:
+    found = await _by_its_pods(asked, document, found, pods)
+    events = await events_about(asked, document.namespace, document.uid) or ()
+    refused = ((reported_at(each), each.get("message")) for each in events if each.get("reason") == UPDATE_REFUSED)
+    times = {when: message for when, message in refused if when}
+    if not times:
+        return found
+    last = max(times)
+    said = f"An update of it was refused at {last.strftime(RFC_3339)}, and changed nothing: {times[last]}"
+    return replace(found, sentences=(*found.sentences, said))
+
+
+async def _by_its_pods(
     asked: AskedCluster, document: Document, found: WhyPending, pods: list[Tree] | None
 ) -> WhyPending:
     there = [*running_pods(pods or ())]
