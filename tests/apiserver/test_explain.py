@@ -193,7 +193,7 @@ def test_what_is_scaled_to_nothing_reads_what_its_next_pod_would_be(
     assert installed.create(gpu_deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
     output = asked(installed, namespace, "explain", "deploy/web")
     assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", output)
-    assert re.search(r"checkpoint +\S", output)
+    assert re.search(r"hook of a new pod +\S", output)
     assert (
         "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in output
     )

@@ -1,7 +1,7 @@
 """The reasons for an object's tier and hook, its next verdict, and what would change that: as values."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import fields
 
@@ -54,11 +54,7 @@ class HookShown(Shown, frozen=True):
         where = f" in {', '.join(self.containers)}" if self.containers else ""
         state = {True: "; the pod has it", False: "; the pod does not have it", None: ""}[self.there]
         seconds = f"{self.seconds} s" + (f" (of {self.uncut} s; its tier leaves no more)" if self.uncut else "")
-        does = (
-            f"{seconds} in which requests end and nothing is saved"
-            if self.kind == "sleep"
-            else f"saves within {seconds}"
-        )
+        does = f"{seconds} in which requests end and nothing is saved" if self.kind == "sleep" else f"{seconds} to save"
         asked = f"; asked to save after {self.max_at_risk} s of unsaved work" if self.max_at_risk else ""
         return f"{self.kind}{where}, {does}, {self.grace} s of grace{asked}{state}"
 
@@ -160,26 +156,45 @@ def why_it_differs(assigned_by: str) -> str:
     return "the policy, its tenant or a label has changed since this one was created"
 
 
-_ROLLOUTS = ("deployment/", "statefulset/", "daemonset/")
+class TierOf(NamedTuple):
+    """Whose tier it is: the owner in whose own field somebody asked for it, and the outermost owner, "" for none.
+
+    Both are as kubectl takes them. `replace` is the command that replaces its pods, "" where none does.
+    """
+
+    bearer: str
+    owner: str
+    namespace: str
+    replace: str
 
 
-def changes(
-    given: Assignment, *, bearer: str, owner: str, namespace: str, others: tuple[str, ...], default_of: str, keeps: str
-) -> Iterator[str]:
+def replacement(kind: str, name: str, given: Assignment, namespace: str, *, booked_whole: bool) -> str:
+    """Return the command by which a workload's pods are replaced by others, which may have another tier; "" for none.
+
+    The pods of a gang that is booked whole all have its tier, and the template of a Job can't be changed.
+    """
+    if kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        return f"kubectl rollout restart {kind.lower()}/{name} -n {namespace}"
+    in_template = given.step in ("label", "class") and given.bearer is None
+    if kind == "Job" and not booked_whole and not in_template:
+        return f"kubectl delete pod -n {namespace} -l batch.kubernetes.io/job-name={name}"
+    return ""
+
+
+def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_of: str, keeps: str) -> Iterator[str]:
     """Yield what would give it another tier, a sentence each.
 
-    `bearer` is the owner in whose own field somebody asked for the tier, and `owner` the outermost one, as kubectl
-    takes them, "" for none. `others` are the tiers that it may have instead, and `default_of` is the part of the policy
-    that gave its tier. `keeps` is the tier of existing pods, which nothing changes: if somebody wrote another one, the
-    answer is how to have that.
+    `others` are the tiers that it may have instead, and `default_of` is the part of the policy that gave its tier.
+    `keeps` is the tier of existing pods, which nothing changes: if somebody wrote another one, the answer is how to
+    have that.
     """
+    bearer, owner, namespace, replace = its
     step, asked, wanted = given.step, given.asked, given.tier.name if given.tier else ""
     named, is_label = step in ("label", "class"), step == "label" and bearer
     if named and keeps and wanted not in ("", *keeps.split(", ")) and not given.demoted_from:
         again = f"delete and apply {owner} again{f' with the label {TIER_LABEL}={wanted}' if is_label else ''}."
-        restarts = f"kubectl rollout restart {owner} -n {namespace}" if owner.startswith(_ROLLOUTS) else ""
         yield f"Existing pods keep {keeps}; pods made later get {wanted}."
-        yield f"To have it now: {restarts}" if restarts else f"To have it now, {again}"
+        yield f"To have it now: {replace}" if replace else f"To have it now, {again}"
         return
     if not others:
         return
@@ -187,7 +202,7 @@ def changes(
     label = f"gpu-tiers.dev/tier={tiers}"
     if step == "group":
         yield f"Its tier is its PodGroup's: label the workload that makes the PodGroup {label}, and create it again."
-    elif keeps and not owner.startswith((*_ROLLOUTS, "cronjob/")):
+    elif keeps and not replace and not owner.startswith("cronjob/"):
         what = f"another tier at {asked}: {tiers}" if named and not is_label else f"the label {label}"
         yield f"Existing pods keep {keeps}. Delete {owner} and apply it again with {what}."
     elif named and not bearer:
@@ -197,8 +212,8 @@ def changes(
         yield f"In {bearer}, write another tier at {asked}: {tiers}."
     elif bearer or owner:
         yield f"kubectl label {bearer or owner} -n {namespace} --overwrite {label}"
-        if keeps and owner.startswith(_ROLLOUTS):
-            yield f"Existing pods keep {keeps} until they are replaced: kubectl rollout restart {owner} -n {namespace}"
+        if keeps and replace:
+            yield f"Existing pods keep {keeps} until they are replaced: {replace}"
         else:
             yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
     else:

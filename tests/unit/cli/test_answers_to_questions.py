@@ -47,8 +47,8 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
         unread=("Which pods it has is unknown: you lack the right to list pods in alpha.",),
     )
     output = text(found, capsys)
-    assert "checkpoint           a: file, saves within 120 s, 130 s of grace\n" in output
-    assert "checkpoint           b: no GPU\n" in output
+    assert "hook of a new pod    a: file, 120 s to save, 130 s of grace\n" in output
+    assert "hook of a new pod    b: no GPU\n" in output
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in output
     assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in output
     assert "8 GPUs as gpu-batch; its pods hold 4" in output

@@ -61,7 +61,7 @@ def test_a_gang_needs_a_row_for_all_of_its_pods() -> None:
 
 def test_the_tier_of_existing_pods_is_told() -> None:
     has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
-    assert first_change(pods=(PodsNow(1, has),)).startswith("Existing pods keep gpu-interactive. Delete job/")
+    assert first_change(pods=(PodsNow(1, has),)).startswith("kubectl label job/work -n team-alpha")
 
 
 def test_a_ceiling_that_leaves_no_other_tier_is_named() -> None:

@@ -238,7 +238,7 @@ def test_a_relabelled_job_and_its_pod_read_the_same_advice(
     text = "\n".join(says(answering, tmp_path, api, "explain", asked_about))
     assert (
         "What would change its tier: Existing pods keep gpu-batch; pods made later get gpu-training.\n"
-        "To have it now, delete and apply job/train again with the label gpu-tiers.dev/tier=gpu-training."
+        "To have it now: kubectl delete pod -n team-alpha -l batch.kubernetes.io/job-name=train"
     ) in text
     assert "TIER (one of" not in text
 

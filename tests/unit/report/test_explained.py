@@ -5,15 +5,20 @@ import pytest
 from tests.builders import a_policy
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
-from webhook.report.explained import ClassShown, HookShown, changes, why_it_differs
+from webhook.report.explained import ClassShown, HookShown, TierOf, changes, replacement, why_it_differs
 
 OTHERS = ("gpu-serving", "gpu-batch")
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 
 
-def said(step: str, asked: str = "", *, bearer: str = "", owner: str = "job/train", **more: object) -> list[str]:
+RESTART = "kubectl rollout restart deployment/web -n alpha"
+
+
+def said(
+    step: str, asked: str = "", *, bearer: str = "", owner: str = "job/train", replace: str = "", **more: object
+) -> list[str]:
     assignment, given = Assignment(None, step, Phrase("x"), asked), {"others": OTHERS, "default_of": "", "keeps": ""}
-    return list(changes(assignment, bearer=bearer, owner=owner, namespace="alpha", **given | more))  # type: ignore[arg-type]
+    return list(changes(assignment, TierOf(bearer, owner, "alpha", replace), **given | more))  # type: ignore[arg-type]
 
 
 def test_a_workload_that_nobody_labelled_is_labelled() -> None:
@@ -45,40 +50,51 @@ def test_a_workload_whose_pods_exist_is_created_again_because_a_label_reaches_no
     assert said("label", LABEL, **batch) == [f"{again} another tier at {LABEL}: gpu-batch."]
 
 
-@pytest.mark.parametrize("owner", ["job/train", "deployment/web"])
-def test_a_person_who_wrote_another_tier_reads_how_to_have_it_now(owner: str) -> None:
+@pytest.mark.parametrize(("owner", "replace"), [("job/train", ""), ("deployment/web", RESTART)])
+def test_a_person_who_wrote_another_tier_reads_how_to_have_it_now(owner: str, replace: str) -> None:
     """The label was changed while pods exist; they keep the tier that they were created with."""
     batch = next(each for each in a_policy().tiers if each.name == "gpu-batch")
     given = Assignment(batch, "label", Phrase("x"), f"{owner}.{LABEL}")
     lines = [
         *changes(
             given,
-            bearer=owner,
-            owner=owner,
-            namespace="alpha",
+            TierOf(owner, owner, "alpha", replace),
             others=("gpu-serving", "gpu-training"),
             default_of="",
             keeps="gpu-training",
         )
     ]
-    now = {
-        "job/train": "delete and apply job/train again with the label gpu-tiers.dev/tier=gpu-batch.",
-        "deployment/web": "kubectl rollout restart deployment/web -n alpha",
-    }
+    now = replace or "delete and apply job/train again with the label gpu-tiers.dev/tier=gpu-batch."
     assert lines[0] == "Existing pods keep gpu-training; pods made later get gpu-batch."
     assert lines[1].startswith("To have it now")
-    assert lines[1].endswith(now[owner])
+    assert lines[1].endswith(now)
     assert len(lines) == 2, "gpu-training, which it left, is not offered"
 
 
 def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
     batch = {"others": ("gpu-batch",), "keeps": "gpu-serving"}
-    first, second = said("workload-type", owner="deployment/web", **batch)
+    first, second = said("workload-type", owner="deployment/web", replace=RESTART, **batch)
     assert first == "kubectl label deployment/web -n alpha --overwrite gpu-tiers.dev/tier=gpu-batch"
-    restart = "kubectl rollout restart deployment/web -n alpha"
-    assert second == f"Existing pods keep gpu-serving until they are replaced: {restart}"
+    assert second == f"Existing pods keep gpu-serving until they are replaced: {RESTART}"
     (_, later) = said("workload-type", owner="cronjob/nightly", **batch)
     assert later.startswith("It counts for pods that are created after it")
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "booked_whole", "command"),
+    [
+        ("Deployment", "label", False, RESTART),
+        ("Job", "workload-type", False, "kubectl delete pod -n alpha -l batch.kubernetes.io/job-name=web"),
+        ("Job", "workload-type", True, ""),
+        ("Job", "label", False, ""),
+        ("PyTorchJob", "workload-type", False, ""),
+    ],
+    ids=["a rollout", "a Job's next pod", "a gang has one tier", "a Job's template stays", "an operator's"],
+)
+def test_how_pods_are_replaced(kind: str, step: str, booked_whole: bool, command: str) -> None:
+    """A Job that is deleted and applied again would train from the beginning."""
+    given = Assignment(None, step, Phrase("x"))
+    assert replacement(kind, "web", given, "alpha", booked_whole=booked_whole) == command
 
 
 def test_a_pod_without_an_owner_is_created_again() -> None:
@@ -108,12 +124,12 @@ def test_classes_and_hooks_read_as_one_line() -> None:
     )
     assert str(calm) == "gpu-batch-nonpreempting (400, Never, tier gpu-batch)"
     hook = HookShown("file", 120, 130, ("main",), there=False)
-    assert str(hook) == "file in main, saves within 120 s, 130 s of grace; the pod does not have it"
+    assert str(hook) == "file in main, 120 s to save, 130 s of grace; the pod does not have it"
     soon = HookShown("file", 50, 60, ("main",), uncut=120)
-    assert str(soon) == "file in main, saves within 50 s (of 120 s; its tier leaves no more), 60 s of grace"
+    assert str(soon) == "file in main, 50 s (of 120 s; its tier leaves no more) to save, 60 s of grace"
     bound = HookShown("listen", 60, 70, ("main",), max_at_risk=600, there=True)
     asked = "asked to save after 600 s of unsaved work; the pod has it"
-    assert str(bound) == f"listen in main, saves within 60 s, 70 s of grace; {asked}"
+    assert str(bound) == f"listen in main, 60 s to save, 70 s of grace; {asked}"
     drains = HookShown("sleep", 20, 50, ("vllm",))
     assert str(drains) == "sleep in vllm, 20 s in which requests end and nothing is saved, 50 s of grace"
     assert str(HookShown(why_not="it is a Windows pod")) == "it is a Windows pod"

@@ -132,8 +132,9 @@ def _common(found: Explained) -> Iterator[tuple[str, str]]:
         yield "type", f"{found.evidence} ({found.grade})"
     elif not found.left_alone:
         yield "type", "unknown"
+    about = "checkpoint" if found.class_now else "hook of a new pod"
     for hook in found.templates:
-        yield "checkpoint", f"{hook.template}: {hook}" if len(found.templates) > 1 else str(hook)
+        yield about, f"{hook.template}: {hook}" if len(found.templates) > 1 else str(hook)
     yield from (("autoscaler", each) for each in found.autoscaler)
     yield from _tenant(found)
 

@@ -42,7 +42,17 @@ from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tiers, active_class
-from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt, changes
+from webhook.report.explained import (
+    ClassShown,
+    Explained,
+    GangShown,
+    HookShown,
+    PodsNow,
+    TenantOfIt,
+    TierOf,
+    changes,
+    replacement,
+)
 from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
 from webhook.report.shown import as_number
@@ -293,11 +303,16 @@ def tier_changes(
     of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
     tiers = [each.tier or "no tier" for each in of_pods] or of_gang
     own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
+    kind, name = (outermost.kind.kind, outermost.name) if outermost else (document.kind, document.name)
+    whole = there.gang is not None
     found = changes(
         assignment,
-        bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
-        owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
-        namespace=document.namespace,
+        TierOf(
+            bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
+            owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
+            namespace=document.namespace,
+            replace=replacement(kind, name, assignment, document.namespace, booked_whole=whole),
+        ),
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
         keeps=", ".join(dict.fromkeys(tiers)),

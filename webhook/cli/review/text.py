@@ -173,7 +173,7 @@ _NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
 def summary(
     findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool, shown: bool = True
 ) -> Iterator[str]:
-    """Yield the summary's lines; none for one `shown` object, whose finding is enough.
+    """Yield the summary's lines. For one `shown` object its finding is enough, and what was not checked.
 
     `tenants`: any were given.
     """
@@ -188,8 +188,9 @@ def summary(
             grades = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
             yield f"types of those with a tier: {', '.join((*grades, f'{len(tiered) - counts.total()} unknown'))}"
         yield from (f"refused: {_name(each)}" for each in refused)
-        if (tiered or refused) and not tenants:
-            yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
+    if not tenants and any(each.tiered or not each.allowed for each in findings):
+        yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
+    if len(findings) > 1 or not shown:
         yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
         yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
     for what in ("left out", "broken"):

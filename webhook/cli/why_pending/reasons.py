@@ -219,7 +219,8 @@ async def _with_refusal(
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
     sentences.append(refused.said(now))
-    controller = refused.controller if refused.controller_kind in _BY_ANNOTATION else ""
+    # A try at once helps only where the next one may pass.
+    controller = refused.controller if refused.controller_kind in _BY_ANNOTATION and not still else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
         found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
