@@ -143,7 +143,7 @@ REFUSED = {
         {"": "http", "-port": "debug"},
         'no container of the pod has a port named "debug"',
     ),
-    "no time": ({"": "file", "-timeout": "0"}, "is not a time to save; write seconds, from 1 to 590"),
+    "no time": ({"": "file", "-timeout": "0"}, 'is not a time to save; write seconds, from "1" to "590"'),
     "a time before now": ({"": "file", "-timeout": "-5"}, "is not a time to save"),
     "a time without end": ({"": "file", "-timeout": "999999"}, "is not a time to save"),
     "a command that is not a list": ({"": "exec", "-command": '{"a": 1'}, "must be a command"),

@@ -28,6 +28,7 @@ from webhook.policy.saves.save_requests import NOT_SAVED, SAVE_REQUESTED, SAVED
 from webhook.policy.values.tenants import by_age, tenant_among
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.waiting import reported_at
+from webhook.sentences.sentence import address
 
 LOOK_SECONDS = 1.0
 
@@ -85,8 +86,11 @@ def save(options: SaveOptions) -> None:
                 pods = [each async for each in _chosen(client, policy, options)]
             asked = [each for each in pods if any(v.name == REPORT_VOLUME for v in each.spec.volumes)]
             if not asked:
-                none = f"none of these {len(pods)} running pods reports" if pods else "no such pod runs"
-                raise BadInput(f"{none}, so none can be asked to save; see docs/checkpointing.md#reports")
+                of = (
+                    "its running pod does not report" if len(pods) == 1 else f"none of {len(pods)} running pods reports"
+                )
+                none = of if pods else "no such pod runs"
+                raise BadInput(f"{none}, so none can be asked to save; see {address('docs/checkpointing.md#reports')}")
             since = datetime.now(UTC).replace(microsecond=0)
             found = [done for each in asked if (done := await _ask(client, each, since)) is not None]
             return await _wait(client, found, since, options.wait)

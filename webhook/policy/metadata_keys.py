@@ -17,7 +17,6 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
 from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
-from webhook.policy.checkpoint.hook_plan import CHECKPOINT
 from webhook.policy.checkpoint.hook_plan import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.checkpoint.work_lost import MAX_AT_RISK
@@ -107,8 +106,8 @@ def is_unknown(key: str) -> bool:
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
-    """Return the key that was perhaps meant; otherwise the two most frequent ones."""
-    return _written_like(key) or f"{TIER_LABEL} or {CHECKPOINT}"
+    """Return the key that was perhaps meant; otherwise the most frequent one."""
+    return _written_like(key) or TIER_LABEL
 
 
 def _written_like(key: str) -> str:

@@ -158,6 +158,28 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     return Room(asks, tuple(_sentences(waiting, large)), free, grouped(each for each in holding if each[3]))
 
 
+def room_by_own_pods(waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterable[GpuHolder]) -> Room:
+    """Return what nodes and the pods of its own namespace show, for who may not read those of others."""
+    room = room_for(waiting, nodes, None)
+    if room.sentences:
+        return room
+    large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), own)
+    (name, gpus), *_ = waiting.asks.items()
+    there = f"{len(large)} nodes accept it" if len(large) > 1 else f"only {next(iter(large))} accepts it"
+    sentences = [f"It waits for {written(gpus)} free {name} on one node: {there}."]
+    holding = [each for node in large.values() for each in node.holders if each.gpus.get(name)]
+    if holding:
+        held, most = (
+            sum((each.gpus.get(name, Decimal(0)) for each in those), Decimal(0))
+            for those in (holding, [node.node for node in large.values()])
+        )
+        names = first_of([each.name for each in holding], MOST_NAMED)
+        sentences.append(f"Pods of its namespace hold {written(held)} of the {written(most)} GPUs there: {names}.")
+    if waiting.evicts != "lower":
+        sentences += _evictions(waiting, large)
+    return Room(room.asks, tuple(sentences), None)
+
+
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
     """Return a pod that the waiting one could evict, on a node that would have room for it then; None for none.
 

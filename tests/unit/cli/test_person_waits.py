@@ -8,6 +8,7 @@ import pytest
 from tests.builders import a_deployment, a_job, a_pod, a_tenant, policy_file
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Tree
+from tests.builders.pods import GPU
 from tests.unit.cli.conftest import Answering
 from tests.unit.cli.person import asked
 from tests.unit.cli.test_few_rights import reader
@@ -125,6 +126,30 @@ def test_who_may_not_read_nodes_reads_what_the_pod_waits_for_and_whom_to_ask(
         f"The scheduler says: {words}",
     ]
     assert "gpu-tiers-cluster-reader" not in "\n".join(lines)
+
+
+def test_who_may_read_nodes_reads_which_accept_it_and_what_its_own_team_holds_there(
+    answering: Answering, tmp_path: Path
+) -> None:
+    pod = a_stored_pod("b1")
+    pod["spec"] |= {"nodeSelector": {"zone": "a"}, "preemptionPolicy": "Never"}
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]
+    fill = a_stored_pod("fill", node="gpu-a", phase="Running")
+    nodes = [
+        {"metadata": {"name": f"gpu-{zone}", "labels": {"zone": zone}}, "status": {"allocatable": {GPU: "8"}}}
+        for zone in ("a", "b")
+    ]
+    api = ApiOfObjects(lists(pod, fill, **{NODES: nodes}), [PODS])
+    lines = says(answering, tmp_path, api, "why-pending", "b1")
+    assert lines[2:5] == [
+        "It waits for 2 free nvidia.com/gpu on one node: only gpu-a accepts it.",
+        "Pods of its namespace hold 2 of the 8 GPUs there: team-alpha/fill.",
+        (
+            "Its tier gpu-batch evicts nobody (preemptionPolicy Never): wait until pods there end, or use a tier that "
+            "evicts them."
+        ),
+    ]
+    assert "you lack the right to list pods in all namespaces" in "\n".join(lines)
 
 
 @pytest.mark.parametrize("command", ["why-pending", "explain"])

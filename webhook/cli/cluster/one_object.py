@@ -71,7 +71,7 @@ async def object_named(client: Client, kinds: KindTable, namespace: str, kind: s
                 await client.get(path("v1", "namespaces", name=namespace))
             except NotFound:
                 raise BadInput(f"there is no namespace {namespace}") from None
-        hint = "" if kind else f". For a workload write its kind too, such as job/{name}"
+        hint = "" if kind else f". For a workload write its kind too, such as job/{name} or deploy/{name}"
         problem = NoSuchPod if resource is _POD else BadInput
         raise problem(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
     return {"apiVersion": resource.api_version, "kind": resource.kind} | found

@@ -17,7 +17,7 @@ from webhook.cluster.listed import (
     listed_namespaces,
     resource_slices,
 )
-from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
+from webhook.cluster.pod_listing import PodSummary, no_claims, pods_with_json
 from webhook.kube.client import path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
@@ -33,7 +33,7 @@ from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
-from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_for
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_by_own_pods, room_for
 from webhook.report.waiting import WhyPending, lacks_a_volume, lacks_of, scheduler_says
 from webhook.sentences.sentence import problem_text
 
@@ -142,7 +142,11 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
 
     # 3. The scheduler evicts for GPUs of a device plugin.
     rooms: list[Room] = []
-    if by_nodes_alone is not None:
+    if asks_pods and pods is None and with_gpus is not None:
+        mine = await asked.reader.part("pods", _pods_on_nodes(asked, pod.metadata.namespace), [])
+        own = [_holder(each, asked, lambda _: None, now) for each in mine]
+        rooms.append(room_by_own_pods(asks_plugins, with_gpus, own))
+    elif by_nodes_alone is not None:
         rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
 
     # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
@@ -177,9 +181,9 @@ def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
     )
 
 
-async def _pods_on_nodes(asked: AskedCluster) -> list[PodSummary]:
+async def _pods_on_nodes(asked: AskedCluster, namespace: str | None = None) -> list[PodSummary]:
     found: list[PodSummary] = []
-    async for pod in list_pods(asked.reader.client, asked.policy, no_claims):
+    async for _, pod in pods_with_json(asked.reader.client, asked.policy, no_claims, namespace):
         asked.reader.steps.done()
         if pod.node:
             found.append(pod)

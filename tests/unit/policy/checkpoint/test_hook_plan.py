@@ -116,10 +116,13 @@ REFUSED = [
         f'metadata.annotations[{KIND}]: "sigusr1" is not a kind of hook; {KINDS}',
     ),
     ({KIND: ""}, f'metadata.annotations[{KIND}]: "" is not a kind of hook; {KINDS}'),
-    ({SECONDS: "5m"}, f'metadata.annotations[{SECONDS}]: "5m" is not a time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "0"}, f'metadata.annotations[{SECONDS}]: "0" is not a time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "591"}, f'metadata.annotations[{SECONDS}]: "591" is not a time to save; write seconds, from 1 to 590'),
-    ({SECONDS: "-1"}, f'metadata.annotations[{SECONDS}]: "-1" is not a time to save; write seconds, from 1 to 590'),
+    ({SECONDS: "5m"}, f'metadata.annotations[{SECONDS}]: "5m" is not a time to save; write seconds, from "1" to "590"'),
+    ({SECONDS: "0"}, f'metadata.annotations[{SECONDS}]: "0" is not a time to save; write seconds, from "1" to "590"'),
+    (
+        {SECONDS: "591"},
+        f'metadata.annotations[{SECONDS}]: "591" is not a time to save; write seconds, from "1" to "590"',
+    ),
+    ({SECONDS: "-1"}, f'metadata.annotations[{SECONDS}]: "-1" is not a time to save; write seconds, from "1" to "590"'),
 ]
 
 
