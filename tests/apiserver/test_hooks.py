@@ -121,6 +121,28 @@ def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str
     assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, 70)
 
 
+def test_a_wrong_annotation_on_a_job_that_runs_is_refused_at_once(installed: Installed, namespace: str) -> None:
+    """Otherwise each later pod of the Job would be refused, out of its author's sight."""
+    job = job_of(gpu_pod("night"))
+    job["metadata"]["annotations"] = {KIND: "signal"}
+    assert installed.create(job, namespace).code == 0
+
+    def annotate(*notes: str) -> tuple[int, str]:
+        answer = installed.cluster.kubectl("annotate", "job/night", *notes, "--overwrite", "-n", namespace, check=False)
+        return answer.code, answer.stderr
+
+    for wrong, sentence in (
+        (f"{KIND}=signl", '"signl" is not a kind of hook; write one of file,'),
+        (f"{KIND}-timeout=5m", '"5m" is not a time to save; write seconds,'),
+    ):
+        code, said = annotate(wrong)
+        assert (code, sentence in said) == (1, True), said
+    code, said = annotate("gpu-tiers.dev/checkpiont=signal")
+    assert (code, f"did you mean {KIND}?" in said) == (0, True), said
+    assert annotate("gpu-tiers.dev/checkpiont-", "note=1") == (0, "")
+    assert annotate(f"{KIND}-timeout=60") == (0, "")
+
+
 def test_each_warning_is_read_where_its_example_is_applied(installed: Installed, namespace: str) -> None:
     served = installed.cluster.kubectl("api-versions").stdout.split()
     texts = {file: text for file in EXAMPLES if "kind: TenantQuota" not in (text := file.read_text())}

@@ -223,10 +223,20 @@ def test_a_workload_is_asked_about_again_when_a_person_changed_it(
     enforced: Release, namespace: str, request: pytest.FixtureRequest
 ) -> None:
     cluster = enforced.cluster
-    cluster.api.create(deployment(GPU), namespace)
+    ours = {"gpu-tiers.dev/checkpoint": "signal", "gpu-tiers.dev/checkpoint-timeout": "60"}
+    cluster.api.create(deployment(GPU, annotations=ours), namespace)
     request.addfinalizer(lambda: cluster.api.delete("deployment/web", namespace=namespace))
     for change, calls in (
         (["annotate", "deployment", "web", "note=1"], 0),
+        (["annotate", "deployment", "web", "deployment.kubernetes.io/revision=7", "--overwrite"], 0),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/checkpoint=signl", "--overwrite"], 1),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/checkpoint=", "--overwrite"], 1),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/checkpiont=signal"], 1),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/python-path="], 1),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/checkpoint=signal", "note=1", "--overwrite"], 0),
+        (["annotate", "deployment", "web", "gpu-tiers.dev/checkpoint-"], 0),
+        (["patch", "deployment", "web", "-p", '{"metadata": {"annotations": null}}'], 0),
+        (["patch", "deployment", "web", "-p", '{"metadata": {"finalizers": ["example.com/cleanup"]}}'], 0),
         (["patch", "deployment", "web", "--subresource=status", "-p", '{"status": {"observedGeneration": 1}}'], 0),
         (["scale", "deployment", "web", "--replicas=0"], 0),
         (["label", "deployment", "web", "gpu-tiers.dev/tier=gpu-batch"], 1),
@@ -235,6 +245,21 @@ def test_a_workload_is_asked_about_again_when_a_person_changed_it(
         with forgiven(cluster, "apps.workloads.gpu-tiers.dev") as count:
             cluster.kubectl(*change, "-n", namespace, "--dry-run=server")
             assert count() == calls, change
+
+
+def test_a_workload_full_of_annotations_fails_no_condition(
+    enforced: Release, namespace: str, request: pytest.FixtureRequest
+) -> None:
+    """Shorter names than these, and so more of them, do not fit into the 256 KiB that an object's annotations have."""
+    cluster, many = enforced.cluster, {f"{number:x}": "" for number in range(50_000)}
+    cluster.api.create(deployment(GPU, annotations=many), namespace)
+    request.addfinalizer(lambda: cluster.api.delete("deployment/web", namespace=namespace))
+    with forgiven(cluster, "apps.workloads.gpu-tiers.dev") as count:
+        cluster.api.annotate("deployment/web", {"note": "1"}, namespace)
+        assert count() == 0
+        cluster.api.annotate("deployment/web", {"gpu-tiers.dev/checkpoint": "signl"}, namespace)
+        assert count() == 1
+    assert condition_errors(cluster) == 0
 
 
 def test_gangs_go_on(enforced: Release, namespace: str) -> None:

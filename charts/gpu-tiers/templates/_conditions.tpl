@@ -195,7 +195,9 @@ that a claim of a template has. Their spec is immutable, and their status is the
 
 {{/*
 A workload of a controller is reviewed only if it is a gang and its controller is none: the Job of a CronJob, the
-PyTorchJob of a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
+PyTorchJob of a Katib trial. An update is reviewed for its spec, its labels, and new values of our annotations, because a
+wrong one refuses every later pod. Removing one breaks nothing. Controllers write other annotations all the time.
+Takes {root, gangs: the plurals of the gangs in the entry}.
 */}}
 {{- define "gpu-tiers.workloadConditions" -}}
 {{- if .gangs -}}
@@ -212,7 +214,9 @@ PyTorchJob of a Katib trial. Takes {root, gangs: the plurals of the gangs in the
   expression: >-
     request.operation == 'CREATE' ||
     object.?spec.orValue({}) != oldObject.?spec.orValue({}) ||
-    object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})
+    object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) ||
+    object.metadata.?annotations.orValue({}).exists(a, a.startsWith('gpu-tiers.dev/') &&
+    oldObject.metadata.?annotations[?a] != optional.of(object.metadata.annotations[a]))
 {{- end -}}
 
 {{/*
