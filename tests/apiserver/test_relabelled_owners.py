@@ -46,6 +46,15 @@ def test_one_apply_that_changes_label_and_count(
         found = now
 
 
+def test_who_relabels_a_workload_reads_that_its_pods_stay(installed: Installed, namespace: str) -> None:
+    installed.api.apply(job("gpu-training", 1), namespace=namespace)
+    installed.eventually(partial(has_pods, installed, namespace, 1), "its pod")
+    change = ("label", "job/work", f"{TIER}=gpu-batch", "--overwrite", "-n", namespace)
+    said = installed.cluster.kubectl(*change).stderr
+    assert "Warning: new pods of this Job get gpu-batch; existing pods keep their tier" in said
+    assert list(classes(installed, namespace).values()) == ["gpu-training"]
+
+
 def has_pods(installed: Installed, namespace: str, count: int) -> bool:
     return len(classes(installed, namespace)) == count
 

@@ -18,7 +18,8 @@ from webhook.admission.podgroups import (
 from webhook.admission.pods import PodReviewer
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
 from webhook.admission.reviewer import LookupBudget, RecentDecisions, Reviewer, Verdict, not_ours
-from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
+from webhook.admission.scales import SCALE, as_update
+from webhook.admission.workloads import WorkloadReviewer
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects import group_kind

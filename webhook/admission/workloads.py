@@ -14,16 +14,15 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import facts_of_workload, needed_to, usage_met, workload_as_sent
+from webhook.admission.facts import facts_of_workload, usage_met, workload_as_sent
 from webhook.admission.patch import add, entries, escaped
-from webhook.admission.review import GroupVersionKind, Operation, Request
+from webhook.admission.review import Operation, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
-from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, is_filled_in
-from webhook.objects.refusal import AdmissionWarning, Missing, Refused
-from webhook.objects.view import Tree, at, read, steps, view, with_at
+from webhook.objects.refusal import AdmissionWarning, Refused
+from webhook.objects.view import Tree, at, item_at, read, steps
 from webhook.policy.assignment import kueue
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.assignment.request import class_asked
@@ -38,6 +37,7 @@ from webhook.policy.decide_workload import (
     growth_applied,
     lower_tiers,
     made_by_another,
+    relabelled,
     unlisted_in,
 )
 from webhook.policy.metadata_keys import due
@@ -47,13 +47,13 @@ from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, Scheduling, TierPolicy
 from webhook.policy.values.tiers import live_class
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
-from webhook.policy.workloads.workload import Member, is_suspended
+from webhook.policy.workloads.workload import Member, has_ended, is_suspended
 
 
 class Judged(msgspec.Struct, frozen=True):
     """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it.
 
-    `runs`: it is neither suspended nor managed elsewhere.
+    `runs`: it is neither suspended nor managed elsewhere. `whole` is the object, with what its pods are made of.
     """
 
     verdict: Verdict
@@ -61,12 +61,18 @@ class Judged(msgspec.Struct, frozen=True):
     decision: WorkloadDecision | None = None
     tenant: Tenant | None = None
     runs: bool = True
+    whole: Tree = {}
 
     @property
     def gang(self) -> GangDemand | None:
         gang = self.decision.gang if self.decision else None
         charged = gang and self.tenant and any(self.tenant.charges(each.gpus) for each in gang.charges)
         return gang if charged else None
+
+    @property
+    def templates(self) -> list[object]:
+        members = self.decision.own.members if self.decision else ()
+        return [item_at(self.whole, steps(member.path)) for member in members]
 
 
 class WorkloadReviewer(Reviewer, frozen=True):
@@ -153,8 +159,15 @@ class WorkloadReviewer(Reviewer, frozen=True):
             warning = AdmissionWarning("let-in", refusal=refusal)
             return replace(judged.verdict, refusal=None, warnings=(*fresh, warning))
 
-        # 6. Book the increase.
-        return await self._book(judged, before.gang, request, mode)
+        # 6. Book the increase. A changed template replaces the pods of most kinds that may change theirs.
+        booked, old = await self._book(judged, before.gang, request, mode), before.decision
+        admitted = booked.refusal is None and booked.assignment == assigned
+        if not admitted or decision is None or old is None or not before.runs or has_ended(before.whole):
+            return booked
+        stay = tuple(relabelled(decision, old))
+        if not stay or judged.templates != before.templates:
+            return booked
+        return replace(booked, warnings=booked.warnings + stay)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
         """Judge the object by itself. At an update usage counts its own pods, so usage is left out."""
@@ -173,8 +186,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             notes = (AdmissionWarning("runtime-unread", runtime=known.unread_runtime), *notes)
         if decision is None:
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
-        tenant = facts.tenant
-        runs = not decision.elsewhere and not is_suspended(known.whole)
+        tenant, runs = facts.tenant, not (decision.elsewhere or is_suspended(known.whole))
         fit = self._fit(decision, starts=request.operation == "CREATE" and runs)
         if decision.waits:
             notes += tuple(counted_while_queued(decision, await cluster.lookups.native_quotas(request.namespace)))
@@ -183,7 +195,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if problem is not None:
             return Judged(Verdict(decision.assignment, refusal=problem, tenant=name))
         verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
-        return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
+        verdict = verdict.fitted(replace(fit, warnings=fit.warnings + notes))
+        return Judged(verdict, fit.refused, decision, tenant, runs, known.whole)
 
     async def _is_taken(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
         """Tell whether validate will admit it, as far as this decision and the quota say.
@@ -251,42 +264,6 @@ def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], 
         key = each.tier, each.flavor
         sums[key] = sums.get(key, Decimal(0)) + each.gpus
     return sums
-
-
-SCALE = "scale"
-
-
-async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
-    """Return the update of the workload that a scale makes; the request itself if no row has such a scale.
-
-    A Scale has the number of replicas, and the workload's name and uid. Raises Refused if that can't be read. Source:
-    custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
-    """
-    row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
-    if row is None:
-        return request
-    scale: Tree = msgspec.json.decode(request.object)
-    replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
-
-    # The workload as it is now, because the API server compares its write with that, or asks again.
-    with needed_to("find what is scaled"):
-        stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
-        metadata = view(stored, Named).metadata
-        if metadata.uid != at(scale, "metadata.uid"):
-            shown = f"{row.kind}/{request.name[:63]}"
-            raise Missing(f"{shown} has another UID than its scale: it was deleted and created again")
-
-    # A change of its spec is its next generation.
-    scaled = with_at(stored, row.scale, replicas)
-    if at(stored, row.scale) != replicas:
-        scaled = with_at(scaled, "metadata.generation", (metadata.generation or 1) + 1)
-    return replace(
-        request,
-        kind=GroupVersionKind(row.group, request.resource.version, row.kind),
-        sub_resource="",
-        object=msgspec.Raw(msgspec.json.encode(scaled)),
-        old_object=msgspec.Raw(msgspec.json.encode(stored)),
-    )
 
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")

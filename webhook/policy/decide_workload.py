@@ -15,7 +15,7 @@ from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
-from webhook.policy.assignment.request import Assignment, names_a_tier, tier_request
+from webhook.policy.assignment.request import TIER_LABEL, Assignment, names_a_tier, tier_request
 from webhook.policy.assignment.steps import type_warnings
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
@@ -341,6 +341,19 @@ def growth_applied(
     bounding = tenant.bounding_every_tier() if lowered else tenant
     applied = _applied(decision, tenant, usage, reserved)
     return (*lowered, *growth_warnings(decision.charges, was, bounding, applied))
+
+
+def relabelled(decision: WorkloadDecision, before: WorkloadDecision) -> Iterator[AdmissionWarning]:
+    """Warn that existing pods keep their tier, if a changed label gives another one to the same templates."""
+    own, was = decision.own, before.own
+    if own.labels.get(TIER_LABEL) == was.labels.get(TIER_LABEL) or not any(each.count for each in was.members):
+        return
+    both = [
+        (each.assignment.tier, old.assignment.tier)
+        for each, old in zip(decision.decisions, before.decisions, strict=False)
+    ]
+    if tiers := tuple(dict.fromkeys(tier.name for tier, old in both if tier is not None and tier != old)):
+        yield AdmissionWarning("tier-for-new-pods", kind=own.kind.kind, tier=tiers)
 
 
 def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> Applied:

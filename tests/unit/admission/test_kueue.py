@@ -160,7 +160,8 @@ async def test_a_class_that_we_wrote_is_no_wish_of_the_users() -> None:
         (
             "Kueue still ranks it as gpu-training, its pods now get gpu-batch; "
             "label it kueue.x-k8s.io/priority-class: gpu-batch"
-        )
+        ),
+        "new pods of this PyTorchJob get gpu-batch; existing pods keep their tier",
     ]
 
 
