@@ -23,7 +23,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(5)
     refused = team.apply(a_jobset("second", nodes=5))
     assert "exceeded quota: JobSet second asks for 5 GPUs (5 x 1); tenant" in refused
-    assert "has 4 of gpu-training left, 4 of these pods would fit." in refused
+    assert "has 4 of gpu-training left, enough for 4 of these pods; they start together." in refused
     assert len(team.pods()) == 5
 
 

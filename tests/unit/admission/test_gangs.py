@@ -94,7 +94,8 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     assert (await world.create(a_pod().asking(2).owned_by(running))).allowed
     refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
     assert refused.sentence == (
-        "exceeded quota: PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 left, 1 of these pods would fit. "
+        "exceeded quota: PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 left, "
+        "enough for 1 of these pods; they start together. "
         "Would fit: no tier now. See TenantQuota/alpha."
     )
 

@@ -66,7 +66,8 @@ async def test_the_refusal_names_the_whole_as_that_of_an_update_does() -> None:
         assert (await world.validate(each)).allowed
     refused = await scale(world, job, 4)
     assert refused.sentence == (
-        "exceeded quota: PyTorchJob work asks for 8 GPUs (4 x 2); tenant alpha has 5 left, 2 of these pods would fit. "
+        "exceeded quota: PyTorchJob work asks for 8 GPUs (4 x 2); tenant alpha has 5 left, "
+        "enough for 2 of these pods; they start together. "
         "Would fit: no tier now. See TenantQuota/alpha."
     )
     again = job.having("spec.pytorchReplicaSpecs.Worker.replicas", 4)
