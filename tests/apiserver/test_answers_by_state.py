@@ -56,7 +56,10 @@ class States:
         # 1. What needs no node of its own.
         self.create(gpu_job("late", 1, activeDeadlineSeconds=1), denies)
         self.create(gpu_job("later", 1, suspend=True), denies)
-        self.create(gpu_deployment("none", 1, node, replicas=0), denies)
+        for name in ("none", "mistyped"):
+            self.create(gpu_deployment(name, 1, node, replicas=0), denies)
+        mistyped = ("label", "deployment/mistyped", "gpu-tiers.dev/tier=gold", "--overwrite", f"--namespace={denies}")
+        assert "unknown tier" in installed.cluster.kubectl(*mistyped, check=False).stderr
         job = {"spec": gpu_job("x", 1)["spec"]}
         yearly = {"metadata": {"name": "yearly", "labels": {"gpu-tiers.dev/tier": "gpu-training"}}}
         yearly |= {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"schedule": "0 3 1 1 *", "jobTemplate": job}}
