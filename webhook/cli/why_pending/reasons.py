@@ -219,8 +219,9 @@ async def _with_refusal(
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
     sentences.append(refused.said(now))
-    # A try at once helps only where the next one may pass.
-    controller = refused.controller if refused.controller_kind in _BY_ANNOTATION and not still else ""
+    # A try at once helps only where the next one passes; of refusals of others that is unknown.
+    passes = still == "" or not (refused.ours or refused.unreached)
+    controller = refused.controller if passes and refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
         found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
