@@ -157,7 +157,7 @@ def why_it_differs(assigned_by: str) -> str:
 
 
 class TierOf(NamedTuple):
-    """Whose tier it is: the owner in whose own field somebody asked for it, and the outermost owner, "" for none.
+    """The owner in whose own field somebody asked for a tier, and the outermost owner, "" for none.
 
     Both are as kubectl takes them. `replace` is the command that replaces its pods, "" where none does.
     """

@@ -169,12 +169,12 @@ def room_by_own_pods(waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterabl
     sentences = [f"It waits for {written(gpus)} free {name} on one node: {there}."]
     holding = [each for node in large.values() for each in node.holders if each.gpus.get(name)]
     if holding:
-        held, most = (
+        used, most = (
             sum((each.gpus.get(name, Decimal(0)) for each in those), Decimal(0))
             for those in (holding, [node.node for node in large.values()])
         )
         names = first_of([each.name for each in holding], MOST_NAMED)
-        sentences.append(f"Pods of its namespace hold {written(held)} of the {written(most)} GPUs there: {names}.")
+        sentences.append(f"Pods of its namespace use {written(used)} of the {written(most)} GPUs there: {names}.")
     if waiting.evicts != "lower":
         sentences += _evictions(waiting, large)
     return Room(room.asks, tuple(sentences), None)

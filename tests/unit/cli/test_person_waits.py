@@ -143,7 +143,7 @@ def test_who_may_read_nodes_reads_which_accept_it_and_what_its_own_team_holds_th
     lines = says(answering, tmp_path, api, "why-pending", "b1")
     assert lines[2:5] == [
         "It waits for 2 free nvidia.com/gpu on one node: only gpu-a accepts it.",
-        "Pods of its namespace hold 2 of the 8 GPUs there: team-alpha/fill.",
+        "Pods of its namespace use 2 of the 8 GPUs there: team-alpha/fill.",
         (
             "Its tier gpu-batch evicts nobody (preemptionPolicy Never): wait until pods there end, or use a tier that "
             "evicts them."
