@@ -92,11 +92,11 @@ def test_a_refused_update_shows_on_the_workload_and_a_dry_run_nowhere(
     sentence = f"tenant {tenant}: the total allows 2 GPUs; this Job asks for 4 in all."
     assert sentence in installed.cluster.kubectl(*patch, "--dry-run=server", check=False).stderr
     assert sentence in installed.cluster.kubectl(*patch, check=False).stderr
-    reasons = {"GuessTooWeak", "OverQuota"}
+    reasons = {"GuessTooWeak", "UpdateRefused"}
     installed.eventually(
         lambda: {each["reason"] for each in events(installed, namespace, "Job", "train")} == reasons, "its events"
     )
     message = {each["reason"]: each for each in events(installed, namespace, "Job", "train")}
-    assert message["OverQuota"]["message"].startswith(sentence)
-    assert message["OverQuota"]["count"] == 1
+    assert message["UpdateRefused"]["message"].startswith(sentence)
+    assert message["UpdateRefused"]["count"] == 1
     assert message["GuessTooWeak"]["message"].startswith('[guess-too-weak] its name ("train") hints at training;')
