@@ -75,7 +75,8 @@ def test_the_refusal_names_the_whole_and_stands_in_an_event(gangs: Scaled) -> No
     assert gangs.workers("first") == 3
     gangs.shows("gpu-training 0/8 (+6 reserved)")
     gangs.installed.eventually(
-        lambda: any(each.startswith(f"UpdateRefused: {sentence}") for each in gangs.events_on("first")), "an event on it"
+        lambda: any(each.startswith(f"UpdateRefused: {sentence}") for each in gangs.events_on("first")),
+        "an event on it",
     )
     gangs.delete("pytorchjob/second")
     gangs.shows("gpu-training 0/8 (+4 reserved)")

@@ -222,7 +222,16 @@ def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, .
     """Warn of GPUs that the policy does not list."""
     counts = {name: _counts(name, pod, policy) for name in _unlisted(pod, policy)}
     counts |= dict.fromkeys(_annotations(pod, policy), _UNCOUNTED)
-    return tuple(AdmissionWarning("gpu-not-counted", name=name, counts=how) for name, how in counts.items())
+    return tuple(
+        AdmissionWarning("gpu-not-counted", name=name, counts=how, way=_way(name, policy))
+        for name, how in counts.items()
+    )
+
+
+def _way(name: str, policy: TierPolicy) -> Phrase:
+    """Return the listed resource that was meant, such as nvidia.com/gpu by nvidia.com/gpus; else the advice to ask."""
+    meant = name.lower().removesuffix("s")
+    return Phrase("meant", meant=meant) if meant in policy.weights.listed else Phrase("ask-to-list")
 
 
 def _counts(name: str, pod: Pod, policy: TierPolicy) -> Phrase:

@@ -138,6 +138,11 @@ async def test_a_workload_is_warned_about_whether_it_is_ours_or_not(policy: Tier
         assert warning in answer.warnings
 
 
+async def test_a_name_in_the_plural_is_told_from_one_that_is_missing() -> None:
+    answer = await FakeApi(policy=a_policy()).validate(a_deployment(a_pod().asking(2, resource="nvidia.com/gpus")))
+    assert any(each.endswith("; did you mean nvidia.com/gpu?") for each in answer.warnings), answer.warnings
+
+
 async def test_what_the_policy_refuses_is_refused_by_its_name() -> None:
     world = FakeApi(policy=replace(a_policy(), uncounted="Refuse"))
     slices = a_pod().asking(2, resource=SHARED)
