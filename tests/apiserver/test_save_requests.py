@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from .asking import events, run
+from webhook.cli.main import app
+
+from .asking import events, kubeconfig_of, run
 from .busy_devices import Busy, seconds_until
 from .installed import Installed, Tree, gpu_pod
 from .reporting import Send, sender, token_for
@@ -172,6 +175,21 @@ def test_pods_that_do_not_report_can_not_be_asked(hearing: Installed, namespace:
     assert "reports" in answer.stderr
     answer = run(hearing, "save", "--tier=gold")
     assert 'unknown tier "gold"; known tiers: gpu-training' in answer.stderr
+
+
+def test_a_tenant_in_one_namespace_takes_no_right_in_others(hearing: Installed, namespace: str, node: str) -> None:
+    hearing.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ada"}}, namespace)
+    hearing.bind("ada-edit", "edit", "ada", namespace)
+    hearing.bind(f"ada-{namespace}", "gpu-tiers-reader", "ada", namespace, everywhere=True)
+    config = kubeconfig_of(hearing, "ada", namespace)
+    hearing.create(gpu_pod("silent", tier="gpu-serving", node=node), namespace)
+    hearing.eventually(lambda: hearing.get("pod/silent", namespace)["status"].get("phase") == "Running", "it runs")
+    with hearing.tenant_for(f"of-{namespace}", namespace) as name:
+        asks = ["save", f"--tenant={name}", f"--namespace={namespace}", f"--kubeconfig={config}"]
+        assert "its running pod does not report" in CliRunner().invoke(app, asks).stderr
+        everywhere = CliRunner().invoke(app, [*asks[:2], asks[3]])
+        assert "cannot list resource" in everywhere.stderr
+    hearing.api.delete(f"clusterrolebinding/ada-{namespace}")
 
 
 def test_who_may_not_patch_a_pod_asks_it_nothing(hearing: Installed, namespace: str, training: Training) -> None:

@@ -18,6 +18,7 @@ from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.pod_informer import RUNNING
+from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import RFC_3339, Client, listed_objects, path
 from webhook.kube.errors import NotFound
 from webhook.objects.group_kind import POD
@@ -120,7 +121,12 @@ async def _chosen(client: Client, policy: TierPolicy, options: SaveOptions) -> A
     if options.tenant:
         tenants = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
         (tenant,) = tenants_named({each.name: each for each in tenants}, [options.tenant])
-        homes = {each.name for each in await listed_namespaces(client) if tenant_among(tenants, each.labels) is tenant}
+        if options.namespace:  # who may read no other one can ask about it too
+            named = await stored_namespace(client, options.namespace)
+            there = [named] if named else []
+        else:
+            there = [*await listed_namespaces(client)]
+        homes = {each.name for each in there if tenant_among(tenants, each.labels) is tenant}
     on_node = f",spec.nodeName={options.node}" if options.node else ""
     selected = {"fieldSelector": RUNNING.params["fieldSelector"] + on_node}
     async for raw in listed_objects(client.list_pages(path("v1", "pods", options.namespace), selected)):
