@@ -96,11 +96,13 @@ class CommandChecks:
             self._position(tree, tenant, found.pod or name, int(nth), int(count))
 
     def _may_fit(self, tree: Tree, tenant: str) -> bool:
-        """Tells whether some pod of it fits the quota at all."""
+        """Tells whether some pod of it fits the quota at all, and a demoted one the rows of all tiers."""
         expected = self._expected
         whole = expected.whole_of(tree) if tree["kind"] in WORKLOAD_GANGS and expected.is_gang_now(tree) else []
         ones = [[each.each] for each in expected.parts(tree)]
-        return any(expected.fits_ever(tenant, each) for each in ([whole] if whole else ones)) or not (whole or ones)
+        demotes = expected.on_exceed(tenant) == "Demote"
+        asked = [whole] if whole else ones
+        return any(expected.fits_ever(tenant, each, any_tier=demotes) for each in asked) or not asked
 
     def _has_room_for_all(self, tree: Tree, tenant: str) -> bool:
         asks: list[Ask] = [each.whole for each in self._expected.parts(tree)]

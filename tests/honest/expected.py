@@ -395,9 +395,9 @@ class Expected:
         bounds = self.bounds(tenant)
         return all(bounds[row.label].high + row.sum(asked) <= row.hard for row in self.rows(tenant) if row.sum(asked))
 
-    def fits_ever(self, tenant: str, asked: Iterable[Ask]) -> bool:
+    def fits_ever(self, tenant: str, asked: Iterable[Ask], *, any_tier: bool = False) -> bool:
         asked = list(asked)
-        return all(row.sum(asked) <= row.hard for row in self.rows(tenant))
+        return all(row.sum(asked) <= row.hard for row in self.rows(tenant) if not (any_tier and row.tier))
 
 
 def _group(workload: Tree, number: int) -> Tree:

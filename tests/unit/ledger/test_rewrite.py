@@ -68,6 +68,15 @@ def test_a_replacement_that_comes_to_nothing_frees_the_place():
     assert [each.uid for each in account.entries] == ["victim"]
 
 
+def test_tries_of_one_pod_count_once_when_the_first_of_them_lapses():
+    """Another webhook refused three creates of a Job's pod, and the fourth was stored."""
+    tries = [an_entry("first", 2), *(an_entry(each, 2, slot="first") for each in ("second", "third", "stored"))]
+    account, view = an_account(*tries), a_view(stored=a_holding("stored", 2))
+    for lapsed, left in (("first", ["second", "third"]), ("second", ["third"]), ("third", [])):
+        account = rewritten(account, view, lapsed=[each.key for each in account.entries if each.uid == lapsed])
+        assert (reserved(account), total(account)) == (left, 2), lapsed
+
+
 def test_pods_of_other_namespaces_are_not_this_tenant_s():
     view = a_view(one=a_holding("one"), two=a_holding("two", namespace="elsewhere"))
     assert total(rewritten(an_account(), view)) == 1

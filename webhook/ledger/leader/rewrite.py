@@ -51,9 +51,16 @@ def rewritten(
     gangs += [part] if part is not None and all(each.gang != part.gang for each in gangs) else []
     vacant = list(_vacant(pods, view, account.namespaces)) if has_queue else []
 
-    # 2. List pods one by one that share a slot. A replacement leaves the slot when the replaced pod is gone.
+    # 2. List pods one by one that share a slot. A replacement leaves the slot when the replaced pod is gone. Tries of
+    #    one pod go on to share a slot when the first of them has lapsed, or else each would count once more.
     with_slots = {each.uid for each in (*reserved, *vacant)} | set(view.preempted(account.namespaces))
-    slots = {each.uid: each.slot for each in pods if each.slot in with_slots}
+    first: dict[str, str] = {}
+    for each in reserved:
+        if each.slot and each.slot not in with_slots:
+            first.setdefault(each.slot, each.uid)
+    with_slots |= first.keys()
+    slots = {each.uid: first.get(each.slot, each.slot) for each in pods if each.slot in with_slots}
+    slots = {uid: slot for uid, slot in slots.items() if uid != slot}
     namesakes = (view.named(each.namespace, each.name) for each in reserved if each.instead_of is None)
     uids = dict.fromkeys((*view.preempted(account.namespaces), *slots, *slots.values(), *namesakes))
     listed = {
