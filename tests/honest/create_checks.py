@@ -42,6 +42,10 @@ class CreateChecks:
         expected, fair, exceed = self._expected, self._calm.is_fair(tenant), self._expected.on_exceed(tenant)
         tier, controller = tree["metadata"].get("labels", {}).get(TIER_LABEL, ""), controller_of(tree)
         one = replace(expected.ask_of(tree), tier=tier)
+        gang = expected.gang_of(tree)
+        if exceed == "Demote" and gang is not None and expected.is_gang_now(gang):  # it is demoted as a whole
+            lower = {each.tier for each in expected.gpus_of_pods(gang)}
+            one = replace(one, tier=lower.pop()) if len(lower) == 1 else one
         asked = expected.booked_with(tree, one)
         freed = [expected.ask_of(preempted)] if preempted else []
         if preempted and expected.api.still_there(PODS, preempted) is None:
