@@ -33,7 +33,7 @@ STORED = {
     "class: priorityClassName house is outside the tiers and kept": (False, True, ""),
     "class: Job/x.spec.priorityClassName is gpu-batch": (False, False, ""),
     'workload-type: training, a guess from its command ("a; b")': (False, False, ""),
-    "policy-default: the policy's default; lowered from a to b by the ceiling of tenant c; demoted from b": (
+    "policy-default: the policy's default; lowered from a to b: tenant c may not use a; demoted from b": (
         False,
         False,
         "b",

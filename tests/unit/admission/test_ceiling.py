@@ -37,7 +37,7 @@ async def test_a_tier_that_we_chose_is_lowered_with_a_warning() -> None:
     world = FakeApi(job, a_tenant(maxTier="gpu-batch"))
     mutated = await world.mutate(a_pod().asking().owned_by(job))
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
-    assert mutated.warnings == ["tier lowered from gpu-training to gpu-batch by the ceiling of tenant alpha"]
+    assert mutated.warnings == ["tier lowered from gpu-training to gpu-batch: tenant alpha may not use gpu-training"]
     assert (await world.create(a_pod().asking().owned_by(job))).allowed
 
 

@@ -51,7 +51,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
     assert "hook of a new pod    b: no GPU\n" in output
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in output
     assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in output
-    assert "8 GPUs as gpu-batch; its pods hold 4" in output
+    assert "8 GPUs as gpu-batch count from its create; its pods use 4 of them now" in output
     assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in output
     assert "The mode is Warn here: nothing is refused yet." in output
     assert output.endswith("Which pods it has is unknown: you lack the right to list pods in alpha.\n"), "answer first"
@@ -83,7 +83,7 @@ def test_a_guess_is_called_so_wherever_it_is_shown(capsys: pytest.CaptureFixture
     clue = Evidence(WorkloadType.TRAINING, 'its command ("torchrun")', Grade.Shown, "command")
     given = Assignment(None, "workload-type", Phrase("type-is", evidence=clue), clue)
     output = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
-    assert 'type         training, a guess from its command ("torchrun") (shown)\n' in output
+    assert 'type         training, a guess from its command ("torchrun")\n' in output
     assert 'decided by   workload-type: training, a guess from its command ("torchrun")\n' in output
 
 

@@ -129,7 +129,7 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
 
 def _common(found: Explained) -> Iterator[tuple[str, str]]:
     if found.evidence:
-        yield "type", f"{found.evidence} ({found.grade})"
+        yield "type", str(found.evidence)
     elif not found.left_alone:
         yield "type", "unknown"
     about = "checkpoint" if found.class_now else "hook of a new pod"
@@ -147,10 +147,8 @@ def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
     else:
         yield "tenant", "none: no TenantQuota selects the namespace"
     if found.gang:
-        yield (
-            "booked whole",
-            f"{found.gang.workload}: {found.gang.booked}; its pods hold {found.gang.used}",
-        )
+        counts = f"{found.gang.booked} count from its create; its pods use {found.gang.used} of them now"
+        yield "booked whole", f"{found.gang.workload}: {counts}"
 
 
 def _notes(found: Explained, now: datetime) -> Iterator[str]:

@@ -15,7 +15,7 @@ def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
     found = assigned(a_pod().asking(), TRAINING, tenant=a_tenant("beta", maxTier="gpu-serving"))
     assert found.tier
     assert found.tier.name == "gpu-serving"
-    note = "lowered from gpu-training to gpu-serving by the ceiling of tenant beta"
+    note = "lowered from gpu-training to gpu-serving: tenant beta may not use gpu-training"
     assert deciding_line(found) == f"workload-type: training, by its kind, PyTorchJob/finetune; {note}"
     assert words(found.trace)[-1] == f"ceiling: {note}"
     assert words(found.warnings) == (f"tier {note}",)
@@ -34,7 +34,9 @@ def test_it_is_lowered_to_the_next_tier_that_its_type_may_use_too() -> None:
     found = assigned(a_pod().asking(), TRAINING, policy=policy, tenant=a_tenant("beta", maxTier="gpu-serving"))
     assert found.tier
     assert found.tier.name == "gpu-batch"
-    assert words(found.warnings) == ("tier lowered from gpu-training to gpu-batch by the ceiling of tenant beta",)
+    assert words(found.warnings) == (
+        "tier lowered from gpu-training to gpu-batch: tenant beta may not use gpu-training",
+    )
 
 
 def test_a_type_and_a_tenant_that_have_no_tier_in_common_are_both_named() -> None:
