@@ -187,15 +187,15 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if decision is None:
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
         tenant, runs = facts.tenant, not (decision.elsewhere or is_suspended(known.whole))
+        name = tenant.name if tenant else None
         fit = self._fit(decision, starts=request.operation == "CREATE" and runs)
         if decision.waits:
             notes += tuple(counted_while_queued(decision, await cluster.lookups.native_quotas(request.namespace)))
-        name = tenant.name if tenant else None
         problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
         if problem is not None:
             return Judged(Verdict(decision.assignment, refusal=problem, tenant=name))
-        verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
-        verdict = verdict.fitted(replace(fit, warnings=fit.warnings + notes))
+        own = Verdict(decision.assignment, warnings=decision.warnings, tenant=name)
+        verdict = own.fitted(replace(fit, warnings=fit.warnings + notes))
         return Judged(verdict, fit.refused, decision, tenant, runs, known.whole)
 
     async def _is_taken(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
