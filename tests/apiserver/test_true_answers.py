@@ -74,10 +74,11 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
         "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
     )
     assert answer.code == 1, answer.stdout
+    told = re.compile(r"An update of it was refused at \S+Z, and changed nothing: .* unknown tier")
+    installed.eventually(lambda: told.search(why(installed, namespace, "job/train")) is not None, "its Event")
     text = why(installed, namespace, "job/train")
     assert "None of its pods is pending: 1 of 1 run." in text
     assert "refused at admission" not in text
-    assert re.search(r"An update of it was refused at \S+Z, and changed nothing: .* unknown tier", text)
 
 
 def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespace: str, node: str) -> None:
