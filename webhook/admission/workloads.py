@@ -254,7 +254,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                return replace(verdict.fitted(QuotaVerdict(None, (warning,))), assignment=assigned)
+                # What an elastic gang lacks in the tier that it does not run in starts in the lower one.
+                others = tuple(each for each in verdict.warnings if each.id != "no-room-now")
+                lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning,)))
+                return replace(lowered, assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 
 

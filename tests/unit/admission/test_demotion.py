@@ -4,7 +4,7 @@ import asyncio
 from decimal import Decimal
 from typing import Any
 
-from tests.builders import a_deployment, a_pod, a_policy, a_replicaset, a_tenant, a_workload
+from tests.builders import a_deployment, a_pod, a_policy, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
 from tests.builders.world import Answer, FakeApi
 from webhook.ledger.accounts import HandOver
@@ -152,3 +152,14 @@ async def test_neither_audit_nor_a_pod_with_room_asks_the_ledger_before() -> Non
     there(roomy, "two")
     assert tier(await roomy.mutate(next_pod())) == "gpu-serving"
     assert [(each.workload, each.charges[0].tier) for each in asked] == [(OUTERMOST, "gpu-training")]
+
+
+async def test_an_elastic_gang_that_runs_lower_is_not_said_to_start_nothing() -> None:
+    rows = [{"tier": "gpu-training", "gpus": 4}, {"gpus": 9}]
+    world = FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
+    assert (await world.create(a_pod("first").asking(4).of_tier("gpu-training"))).allowed
+    elastic = {"minReplicas": 2, "maxReplicas": 4}
+    job = a_pytorchjob(a_pod().asking(1), workers=4).having("spec.elasticPolicy", elastic)
+    said = (await world.create(job.of_tier("gpu-training"))).warnings
+    assert any("run as gpu-batch" in each for each in said), said
+    assert not any("can start now" in each for each in said), said
