@@ -24,7 +24,7 @@ from webhook.kube.errors import NotFound
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree, at, read, view
-from webhook.policy.checkpoint.listen import REPORT_VOLUME
+from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.saves.save_requests import NOT_SAVED, SAVE_REQUESTED, SAVED
 from webhook.policy.values.tenants import by_age, tenant_among
 from webhook.policy.values.tier_policy import TierPolicy
@@ -85,7 +85,7 @@ def save(options: SaveOptions) -> None:
                 pods = await _of_object(client, policy, target.namespace(options.namespace), options.what)
             else:
                 pods = [each async for each in _chosen(client, policy, options)]
-            asked = [each for each in pods if any(v.name == REPORT_VOLUME for v in each.spec.volumes)]
+            asked = [each for each in pods if has_report_volume(each.spec)]
             if not asked:
                 of = (
                     "its running pod does not report" if len(pods) == 1 else f"none of {len(pods)} running pods reports"

@@ -17,7 +17,7 @@ from webhook.objects.view import View, read
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
-from webhook.policy.checkpoint.listen import REPORT_VOLUME
+from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.quota.charges import named_flavor, tier_counted
 from webhook.policy.quota.demand import asked_of, gpu_holders, let_in_with, peak_request, used_gpus
 from webhook.policy.values.tier_policy import TierPolicy
@@ -163,7 +163,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         scheduler=spec.scheduler_name,
         work_to_lose=found.began if has_work_to_lose(found, policy) else None,
         unscheduled="" if spec.node_name else found.unscheduled,
-        reports=any(each.name == REPORT_VOLUME for each in spec.volumes),
+        reports=has_report_volume(spec),
     )
 
 

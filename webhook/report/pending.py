@@ -158,11 +158,11 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     return Room(asks, tuple(_sentences(waiting, large)), free, grouped(each for each in holding if each[3]))
 
 
-def room_by_own_pods(waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterable[GpuHolder]) -> Room:
-    """Return what nodes and the pods of its own namespace show, for who may not read those of others."""
-    room = room_for(waiting, nodes, None)
-    if room.sentences:
-        return room
+def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterable[GpuHolder]) -> Room:
+    """Return what nodes and the pods of its own namespace show, for who may not read those of others.
+
+    Nodes alone are no reason why it waits: some are large enough and accept it.
+    """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), own)
     (name, gpus), *_ = waiting.asks.items()
     there = f"{len(large)} nodes accept it" if len(large) > 1 else f"only {next(iter(large))} accepts it"
@@ -177,7 +177,7 @@ def room_by_own_pods(waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterabl
         sentences.append(f"Pods of its namespace use {written(used)} of the {written(most)} GPUs there: {names}.")
     if waiting.evicts != "lower":
         sentences += _evictions(waiting, large)
-    return Room(room.asks, tuple(sentences), None)
+    return Room(asks, tuple(sentences), None)
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:

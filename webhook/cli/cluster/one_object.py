@@ -7,6 +7,7 @@ import difflib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Self
 
 import msgspec
@@ -239,9 +240,14 @@ async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Evi
 
 
 def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
+    found = messages_of(events)
+    return Eviction(*max(found, key=itemgetter(0)), number=len(found)) if found else None
+
+
+def messages_of(events: Iterable[Tree]) -> list[tuple[datetime, str]]:
+    """Return the messages of Events, each with when it was last reported."""
     times = ((reported_at(each), str(each.get("message") or "")) for each in events)
-    found = [Eviction(when, text) for when, text in times if when]
-    return replace(max(found, key=lambda each: each.at), number=len(found)) if found else None
+    return [(when, text) for when, text in times if when]
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:

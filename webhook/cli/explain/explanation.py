@@ -32,7 +32,7 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
-from webhook.policy.checkpoint.listen import REPORT_VOLUME
+from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
@@ -354,7 +354,7 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
         template=part.finding.path,
         uncut=hook.asked.uncut if hook.asked.cut else 0,
         there=_has(there, plan) if there else None,
-        max_at_risk=bound if there and any(each.name == REPORT_VOLUME for each in there.spec.volumes) else 0,
+        max_at_risk=bound if there and has_report_volume(there.spec) else 0,
     )
 
 

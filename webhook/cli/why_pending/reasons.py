@@ -11,6 +11,7 @@ from webhook.cli.cluster.one_object import (
     events_about,
     eviction_of_pod,
     last_refusal,
+    messages_of,
     pods_of_workload,
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
@@ -40,7 +41,6 @@ from webhook.report.waiting import (
     RefusedPods,
     WhyPending,
     kueue_says,
-    reported_at,
     running_pods,
     standing,
 )
@@ -240,12 +240,11 @@ async def _without_refusal(
 ) -> WhyPending:
     found = await _by_its_pods(asked, document, found, pods)
     events = await events_about(asked, document.namespace, document.uid) or ()
-    refused = ((reported_at(each), each.get("message")) for each in events if each.get("reason") == UPDATE_REFUSED)
-    times = {when: message for when, message in refused if when}
-    if not times:
+    refused = messages_of(each for each in events if each.get("reason") == UPDATE_REFUSED)
+    if not refused:
         return found
-    last = max(times)
-    said = f"An update of it was refused at {last.strftime(RFC_3339)}, and changed nothing: {times[last]}"
+    last, message = max(refused)
+    said = f"An update of it was refused at {last.strftime(RFC_3339)}, and changed nothing: {message}"
     return replace(found, sentences=(*found.sentences, said))
 
 

@@ -142,12 +142,14 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
 
     # 3. The scheduler evicts for GPUs of a device plugin.
     rooms: list[Room] = []
-    if asks_pods and pods is None and with_gpus is not None:
+    if by_nodes_alone is not None and not asks_pods:
+        rooms.append(by_nodes_alone)
+    elif by_nodes_alone is not None and holders is not None:
+        rooms.append(room_for(asks_plugins, with_gpus, holders))
+    elif by_nodes_alone is not None:
         mine = await asked.reader.part("pods", _pods_on_nodes(asked, pod.metadata.namespace), [])
         own = [_holder(each, asked, lambda _: None, now) for each in mine]
-        rooms.append(room_by_own_pods(asks_plugins, with_gpus, own))
-    elif by_nodes_alone is not None:
-        rooms.append(room_for(asks_plugins, with_gpus, holders) if asks_pods else by_nodes_alone)
+        rooms.append(room_by_own_pods(by_nodes_alone.asks, asks_plugins, with_gpus or (), own))
 
     # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
     if by_dra:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from webhook.objects.manifests import FROM_FILE
-from webhook.objects.pods import Container, Pod, Variable
+from webhook.objects.pods import Container, Pod, PodSpec, Variable
 from webhook.objects.refusal import Phrase
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.programs import LONGEST
@@ -159,6 +159,11 @@ def report_volume(max_at_risk: str = "") -> VolumeMounted:
     annotations = {MAX_AT_RISK: max_at_risk} if max_at_risk else {}
     mount = {"name": REPORT_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
     return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount, annotations)
+
+
+def has_report_volume(spec: PodSpec) -> bool:
+    """Tell whether an existing pod has the means to report its saves."""
+    return any(each.name == REPORT_VOLUME for each in spec.volumes)
 
 
 def can_report(pod: Pod) -> bool:
