@@ -67,6 +67,8 @@ class Expected:
         """Gangs of which pods were admitted, with what they asked for then."""
         self.reviewed: set[str] = set()
         """Gangs whose own review admitted them whole: no Hold."""
+        self.in_review: list[Tree] = []
+        """Objects whose create is under way: they may be booked, and nobody can see them."""
         self._log: defaultdict[str, deque[tuple[float, Mapping[str, Bounds]]]] = defaultdict(deque)
         self._cached: dict[str, tuple[object, Mapping[str, Bounds]]] = {}
 
@@ -275,6 +277,7 @@ class Expected:
             len(self.admitted),
             len(self.reviewed),
             len(self.replacements),
+            tuple(map(id, self.in_review)),
         )
 
     def bounds(self, tenant: str) -> Mapping[str, Bounds]:
@@ -293,10 +296,11 @@ class Expected:
                 (members[uid_of(gang)] if gang and self.is_gang_now(gang) else alone).append(pod)
         gangs = [each for each in self.gangs() if each["metadata"]["namespace"] in here and self.is_gang_now(each)]
         late = [self.ask_of(each) for each in self.pods(tenant) if self.may_count(each)]
+        coming = [ask for each in self.in_review if each["metadata"]["namespace"] in here for ask in self._booked(each)]
         found = {}
         for row in self.rows(tenant):
             low = row.sum(map(self.ask_of, chain(alone, *members.values())))  # a claim counts once, whoever shares it
-            high = row.sum(map(self.ask_of, alone)) + row.sum(late)
+            high = row.sum(map(self.ask_of, alone)) + row.sum(late) + row.sum(coming)
             for pod in (*alone, *(each for pods in members.values() for each in pods)):
                 low -= row.sum([self.ask_of(pod)]) if uid_of(pod) in self.replacements else 0
             for gang in gangs:
@@ -312,6 +316,15 @@ class Expected:
             slots = high + row.sum(self._in_slots(lost))
             found[row.label] = Bounds(max(low, 0), high + row.sum(each.ask for each in lost), slots)
         return found
+
+    def _booked(self, tree: Tree) -> list[Ask]:
+        """Return what the review of an object books; nothing where a gang above it has that reserved."""
+        if tree["kind"] != "Pod":
+            return self.whole_of(tree) if tree["kind"] in GANGS and self.is_gang_now(tree) else []
+        gang = self.gang_of(tree)
+        if gang is not None and uid_of(gang) in {*self.admitted, *self.reviewed}:
+            return []
+        return self.booked_with(tree, self.ask_of(tree)) if gpus_of(tree) else []
 
     def lost_of(self, controller: Tree | None) -> list[Ask]:
         """Return what the creates of a controller ask for that were refused after us."""

@@ -67,7 +67,9 @@ class Oracle:
         self._note()
         preempted = self._replaced_by(tree) if kind == "Pod" else None
         in_booked_gang = kind == "Pod" and self._is_in_booked_gang(tree)
+        expected.in_review.append(tree)
         reply = await self._server.create(tree)
+        expected.in_review.remove(tree)
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         name = metadata.get("name") or metadata.get("generateName")
         self.report.say(f"create {kind} {metadata['namespace']}/{name} -> {answer}")

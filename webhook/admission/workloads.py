@@ -239,11 +239,13 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if isinstance(answer, Booked) or decision.waits:
             return verdict
         is_new = request.operation == "CREATE"
+        # In a lower tier only the rows of every tier bound what an elastic gang asks for beyond its least.
+        in_any = replace(decision, facts=replace(decision.facts, tenant=tenant.bounding_every_tier()))
+        own, lower = (self._fit(each, starts=is_new).warnings for each in (decision, in_any))
         for tier in lower_tiers(decision, answer):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             demoted = replace(booking, charges=charges, tier=tier.name, rank=tier.value)
-            lower = await self.ledger.book(demoted, dry_run=dry_run)
-            if isinstance(lower, Booked):
+            if isinstance(await self.ledger.book(demoted, dry_run=dry_run), Booked):
                 chosen = answer.charge.tier
                 assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
                 warning = AdmissionWarning(
@@ -254,9 +256,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                # What an elastic gang lacks in the tier that it does not run in starts in the lower one.
-                others = tuple(each for each in verdict.warnings if each.id != "no-room-now")
-                lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning,)))
+                others = tuple(each for each in verdict.warnings if each not in own)
+                lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning, *lower)))
                 return replace(lowered, assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
 

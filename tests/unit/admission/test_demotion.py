@@ -4,6 +4,8 @@ import asyncio
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from tests.builders import a_deployment, a_pod, a_policy, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.pods import PodBuilder
 from tests.builders.world import Answer, FakeApi
@@ -154,12 +156,14 @@ async def test_neither_audit_nor_a_pod_with_room_asks_the_ledger_before() -> Non
     assert [(each.workload, each.charges[0].tier) for each in asked] == [(OUTERMOST, "gpu-training")]
 
 
-async def test_an_elastic_gang_that_runs_lower_is_not_said_to_start_nothing() -> None:
-    rows = [{"tier": "gpu-training", "gpus": 4}, {"gpus": 9}]
+@pytest.mark.parametrize("total", [7, 9])
+async def test_an_elastic_gang_that_runs_lower_lacks_only_what_the_total_lacks(total: int) -> None:
+    rows = [{"tier": "gpu-training", "gpus": 4}, {"gpus": total}]
     world = FakeApi(a_tenant(quotas=rows, onExceed="Demote"))
     assert (await world.create(a_pod("first").asking(4).of_tier("gpu-training"))).allowed
     elastic = {"minReplicas": 2, "maxReplicas": 4}
     job = a_pytorchjob(a_pod().asking(1), workers=4).having("spec.elasticPolicy", elastic)
     said = (await world.create(job.of_tier("gpu-training"))).warnings
     assert any("run as gpu-batch" in each for each in said), said
-    assert not any("can start now" in each for each in said), said
+    assert not any("gpu-training is at" in each for each in said), said
+    assert any("the total is at 4 of 7" in each for each in said) == (total == 7), said
