@@ -28,10 +28,15 @@ LONGEST_PAUSE = 30.0
 """Seconds between two tries to open a gate that can't be opened."""
 
 
-class Failing(msgspec.Struct, frozen=True):
-    """A gate that could not be opened, so many `times`. It is `due` again at that time of our own clock."""
+class Tried(msgspec.Struct, frozen=True):
+    """The last try to open the gate of a pod, at a resourceVersion, after so many that have failed.
 
-    times: int
+    It is `due` again at that time of our own clock, or as soon as another version of the pod is seen. At the same one
+    the API server would refuse it again.
+    """
+
+    version: str
+    failed: int
     due: float
 
 
@@ -42,9 +47,7 @@ class Opening:
         self._leading = leading
         self._queues: Collection[str] = ()
         self._admitted: dict[str, GatedPod] = {}
-        self._asked: set[str] = set()
-        """Admitted pods whose gate was opened, or could not be opened, since the last round."""
-        self._failing: dict[str, Failing] = {}
+        self._tried: dict[str, Tried] = {}
         self._woken = asyncio.Event()
 
     async def round(self) -> None:
@@ -52,7 +55,7 @@ class Opening:
         gated, versions = self._leading.view.gated, self._leading.store.versions
         here = gated.namespaces()
         if not here:
-            self._failing.clear()
+            self._tried.clear()
             self._tell_of_no_queue(())
             return
         free = [namespace for namespace in here if self._leading.world.is_without_queue(namespace)]
@@ -65,8 +68,8 @@ class Opening:
         await for_each(queues, self._book)
         accounts = [version.account for name in queues if (version := versions.newest(name)) and version.sealed]
         booked = chain.from_iterable(admitted_pods(each, self._leading.view) for each in accounts)
-        self._admitted, self._asked = {each.uid: each for each in (*gated.of(free), *booked)}, set()
-        self._failing = {uid: each for uid, each in self._failing.items() if uid in self._admitted}
+        self._admitted = {each.uid: each for each in (*gated.of(free), *booked)}
+        self._tried = {uid: each for uid, each in self._tried.items() if uid in self._admitted}
         self._woken.set()
 
     async def _book(self, name: str) -> None:
@@ -91,7 +94,7 @@ class Opening:
     def until_due(self) -> float:
         """Return the seconds until a gate may be tried again. A round has just tried those that were due."""
         now = self._leading.clock()
-        return min((each.due - now for each in self._failing.values() if each.due > now), default=LONGEST_PAUSE)
+        return min((each.due - now for each in self._tried.values() if each.due > now), default=LONGEST_PAUSE)
 
     async def run(self) -> None:
         """Open gates until cancelled."""
@@ -106,29 +109,23 @@ class Opening:
 
         A gate that can't be opened waits longer each time, so that it stops no other one.
         """
-        gated, clock = self._leading.view.gated, self._leading.clock()
-        waits = self._asked | {uid for uid, each in self._failing.items() if each.due > clock}
-        left = [
-            now
-            for uid, then in self._admitted.items()
-            if uid not in waits and (now := gated.get(uid)) and now.holding.charge == then.holding.charge
-        ]
+        gated, clock, left = self._leading.view.gated, self._leading.clock(), list[GatedPod]()
+        for uid, then in self._admitted.items():
+            now, tried = gated.get(uid), self._tried.get(uid)
+            if now is None or now.holding.charge != then.holding.charge:
+                continue
+            if tried is None or tried.version != now.gated.version or tried.due <= clock:
+                left.append(now)
         highest = max((each.priority for each in left), default=0)
         yield from [each for each in left if each.priority == highest][:AT_ONCE]
 
-    def _note_failed(self, uid: str) -> None:
-        """Note a failure. After the first one the pod may just have changed, and is tried again when that is seen."""
-        times = self._failing[uid].times + 1 if uid in self._failing else 1
-        pause = min(0.25 * 2**times, LONGEST_PAUSE) if times > 1 else 0.0
-        self._failing[uid] = Failing(times, self._leading.clock() + pause)
-
     async def _open(self, pod: GatedPod) -> None:
-        self._asked.add(pod.uid)
+        before, failed, pause = self._tried.get(pod.uid), 0, LONGEST_PAUSE
         try:
             await self._leading.world.open_gate(pod.uid, pod.holding)
         except ApiError as error:
             where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
             log.warning("gate not opened", {**where, "reason": str(error)})
-            self._note_failed(pod.uid)
-            return
-        self._failing.pop(pod.uid, None)
+            failed = before.failed + 1 if before else 1
+            pause = min(0.25 * 2**failed, LONGEST_PAUSE)
+        self._tried[pod.uid] = Tried(pod.gated.version, failed, self._leading.clock() + pause)
