@@ -151,9 +151,9 @@ class CreateChecks:
         has = expected.whole_of(old) if old and was_gang else expected.gpus_of_pods(old) if old else []
         if old and is_gang and not was_gang and has:
             subject += " [grows from one pod]"
-        tiers = {each.tier for each in has} if is_gang else set()
+        tiers = {each.tier for each in expected.gpus_of_pods(old)} if old and is_gang else set()
         if len(tiers) == 1:  # a demoted gang grows in the tier in which it runs
-            needed = [replace(each, tier=next(iter(tiers))) for each in needed]
+            needed, has = ([replace(each, tier=next(iter(tiers))) for each in some] for some in (needed, has))
         more = missing(needed, has)
         fair = fair and not self._others_wait(tenant, tree)
         if fair and expected.has_room(tenant, more):
