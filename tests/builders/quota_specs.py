@@ -28,6 +28,18 @@ ACCEPTED: list[Tree] = [
     {"allowedTiers": ["gpu-batch"], "quotas": [{"gpus": 1, "tier": None}]},
     {"onExceed": "Demote", "quotas": [{"gpus": 1, "onExceed": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
+    {"budgets": [{"gpuHours": 5000, "per": "Month", "timeZone": "Europe/Berlin", "onExhausted": "Hold"}]},
+    {"budgets": [{"gpuHours": "0.5", "per": each} for each in ("Day", "Week", "Month", "Quarter")]},
+    {
+        "budgets": [
+            {"gpuHours": 1, "from": f"2026-0{each}-01T00:00:00Z", "until": "2026-12-01T00:00:00+01:00"}
+            for each in (1, 2)
+        ]
+    },
+    {
+        "quotas": [{"tier": "a", "gpus": 1}],
+        "grants": [{"tier": "a", "gpus": 8, "until": "2026-12-01T00:00:00Z", "reason": "x"}],
+    },
     {"namespaceSelector": {}},
     {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}},
     {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists", "values": []}]}},
@@ -38,6 +50,14 @@ _AMOUNT = 'must be a quantity of 0 or more, such as 6 or "0.5"'
 _NO_INTEGER = "spec.quotas[0].gpus: 9.223372036854776e+18 should be a whole number, or text in quotes"
 _NOT_QUEUED = "holdOrder and reserveSeconds are for pods that wait; write onExceed: Hold, or leave them out"
 _TWO_ROWS = "two rows are for the same tier and resourceFlavor: keep one"
+_HOURS = 'must be a quantity of 0 or more, such as 5000 or "0.5"'
+_PERIOD = "write per (Day, Week, Month or Quarter), or both from and until"
+_ORDER = "until has to be after from"
+_ONE_BUDGET = "two budgets are for the same tier, resourceFlavor and period: keep one"
+_ELSEWHERE = "budgets and grants: quotaAuthority leaves the counting to another system; leave one of them out"
+_NO_ROW = "grants: one is for a tier and resourceFlavor that no row of quotas has"
+_YEAR = {"from": "2026-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
+_TURNED = {"from": "2027-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}
 
 REFUSED: list[tuple[Tree, str, str]] = [
     (
@@ -76,6 +96,23 @@ REFUSED: list[tuple[Tree, str, str]] = [
         {"quotas": [{"tier": "a", "resourceFlavor": "b", "gpus": gpus} for gpus in ("1", "2")]},
         _TWO_ROWS,
         f"spec.quotas: {_TWO_ROWS}",
+    ),
+    ({"budgets": [{"gpuHours": "-1", "per": "Day"}]}, _HOURS, f'spec.budgets[0].gpuHours: "-1" {_HOURS}'),
+    ({"budgets": [{"gpuHours": 1}]}, _PERIOD, f"spec.budgets[0]: {_PERIOD}"),
+    ({"budgets": [{"gpuHours": 1, "per": "Day", **_YEAR}]}, _PERIOD, f"spec.budgets[0]: {_PERIOD}"),
+    ({"budgets": [{"gpuHours": 1, **_TURNED}]}, _ORDER, f"spec.budgets[0]: {_ORDER}"),
+    ({"budgets": [{"gpuHours": 1, "per": "Day"}] * 2}, _ONE_BUDGET, f"spec.budgets: {_ONE_BUDGET}"),
+    ({"budgets": [{"gpuHours": 1, **_YEAR}] * 2}, _ONE_BUDGET, f"spec.budgets: {_ONE_BUDGET}"),
+    (
+        {"budgets": [{"gpuHours": 1, "per": "Day"}], "quotaAuthority": "Kueue"},
+        _ELSEWHERE,
+        f"spec: {_ELSEWHERE}",
+    ),
+    ({"grants": [{"gpus": 1, "until": "2026-12-01T00:00:00Z"}]}, _NO_ROW, f"spec: {_NO_ROW}"),
+    (
+        {"quotas": [{"gpus": 1}], "grants": [{"gpus": 1, "until": "tomorrow"}]},
+        "must be of type date-time",
+        'spec.grants[0].until: "tomorrow" is no time; write one such as 2026-12-01T00:00:00Z',
     ),
     ({"quotas": [{"gpus": "-1"}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
     ({"quotas": [{"gpus": -1}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
@@ -209,7 +246,8 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'unknown field "spec.maxTeir"',
         (
             "spec.maxTeir: there is no such field; write one of namespaceSelector, maxTier, allowedTiers, "
-            "defaultTier, quotas, onExceed, demoteTo, holdOrder, reserveSeconds, quotaAuthority, backstop"
+            "defaultTier, quotas, budgets, grants, onExceed, demoteTo, holdOrder, reserveSeconds, quotaAuthority, "
+            "backstop"
         ),
     ),
     (

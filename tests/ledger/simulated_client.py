@@ -5,6 +5,7 @@ read and a write), and decides how far each watch has come.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -71,6 +72,10 @@ class SimulatedClient:
         """Return how far this process has seen a kind."""
         history = self.api.history(kind)
         return self._views.setdefault(kind, View(history, history.version))
+
+    def now(self) -> float:
+        """Return the time of the API server's clock."""
+        return time.time()
 
     def hold(self, *requests: str) -> None:
         """Let requests wait whose method and path begin so; "" are all."""

@@ -28,6 +28,7 @@ from webhook.objects.refusal import OBJECT, AdmissionWarning, Phrase, Reason, Re
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
+from webhook.policy.quota.budgets import budget_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant, tenant_quota_of
 from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -137,7 +138,7 @@ class Webhooks(msgspec.Struct, frozen=True):
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]
         namespaces = self.cluster.known.namespaces()
         warnings = tenant_warnings(tenant, others, namespaces, self.ledger.usage, policy, coming)
-        return Verdict(warnings=warnings, tenant=tenant.name)
+        return Verdict(warnings=(*warnings, *budget_warnings(tenant, tree.get("status") or {})), tenant=tenant.name)
 
     def _judged_namespace(self, request: Request, policy: TierPolicy) -> Verdict:
         try:

@@ -146,6 +146,13 @@ class SeenPod(Pod, frozen=True):
         return min(times).timestamp() if times else None
 
     @property
+    def ended(self) -> float | None:
+        """When the last of its containers ended, in seconds since 1970; None before."""
+        ends = [each.state.terminated for each in self.status.container_statuses]
+        times = [each.finished_at for each in ends if each and each.finished_at]
+        return max(times).timestamp() if times and all(ends) else None
+
+    @property
     def bound(self) -> str:
         """When it got its node; "" before. The API server writes it at the binding (assignPod in registry/core/pod)."""
         bound = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "True"))

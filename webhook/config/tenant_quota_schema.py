@@ -17,6 +17,7 @@ from webhook.config.yaml_text import trees
 from webhook.objects.data_files import data_file
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, shown
+from webhook.objects.times import unix_seconds
 from webhook.objects.view import Tree
 from webhook.policy.quota.tenant_quotas import API_VERSION
 
@@ -58,7 +59,7 @@ def problems(value: object, schema: Schema, path: str = "") -> list[str]:
     return [*_shape(value, schema, path)] or [*_broken_rules(value, schema, path)]
 
 
-def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: PLR0912 - a step for each type
+def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: C901, PLR0912 - a step for each type
     # 1. The type.
     kind, words = _TYPES[_INT_OR_STRING if schema.get(_INT_OR_STRING) else schema["type"]]
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -97,6 +98,8 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
             yield from _size(len(value), schema, path, "Length", "characters")
             if not re.search(schema.get("pattern", ""), value):
                 yield f"{path}: {_quoted(value)} should match {schema['pattern']}"
+            if schema.get("format") == "date-time" and unix_seconds(value) is None:
+                yield f"{path}: {_quoted(value)} is no time; write one such as 2026-12-01T00:00:00Z"
 
 
 def _size(size: int, schema: Schema, path: str, what: str, unit: str) -> Iterator[str]:

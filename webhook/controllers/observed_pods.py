@@ -12,19 +12,29 @@ from sys import intern
 from typing import Self
 
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose
+from webhook.cluster.pod_informer import ENDED, LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose, seen_pod
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
 from webhook.controllers.lookup_share import LookupShare
 from webhook.controllers.placements import OpenedGates
-from webhook.controllers.pods_on_nodes import NO_CLAIMS, NO_FLAVOR, Bound, ObservedPod, PodsOnNodes, PodWork, counted
-from webhook.kube.client import path
+from webhook.controllers.pods_on_nodes import (
+    NO_CLAIMS,
+    NO_FLAVOR,
+    WITHIN_A_SECOND,
+    Bound,
+    ObservedPod,
+    Placed,
+    PodsOnNodes,
+    PodWork,
+    counted,
+)
+from webhook.kube.client import listed_objects, path
 from webhook.kube.errors import ApiError
 from webhook.kube.reflector import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
 from webhook.objects.pods import LONGEST_UID, WITHOUT_QUOTA_GATE
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.times import unix_seconds
 from webhook.policy.assignment.request import gang_beyond
 from webhook.policy.checkpoint.work_lost import MAX_AT_RISK, max_at_risk
@@ -138,6 +148,27 @@ class ObservedPods(PodsOnNodes):
                     await asyncio.gather(*reading, return_exceptions=True)
                     self._informer = self._claims = None
                     self.begin(PodView(lambda _: None))
+
+    async def ended_since(self, time: float) -> list[tuple[str, Placed]]:
+        """Return the pods on nodes that have ended after a time and still exist, by uid. Raises ApiError."""
+        found = list[tuple[str, Placed]]()
+        for phase in ENDED:
+            pages = self._client.list_pages(path("v1", "pods"), {"fieldSelector": f"status.phase={phase}"})
+            async for raw in listed_objects(pages):
+                try:
+                    seen = seen_pod(raw)
+                except Refused:
+                    continue
+                if seen.ended is None or seen.ended + WITHIN_A_SECOND <= time or not seen.spec.node_name:
+                    continue
+                observed = await self._project(seen)
+                if observed is not None and observed.holding is not None:
+                    holding = counted(observed.holding, self._flavor_on(observed.node))
+                    bound = unix_seconds(observed.bound) or seen.began or seen.ended
+                    found.append(
+                        (seen.metadata.uid, Placed(holding, bound + WITHIN_A_SECOND, seen.ended + WITHIN_A_SECOND))
+                    )
+        return found
 
     def last_used(self, uid: str) -> Holding | None:
         return self.observer.last_used(uid)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from webhook.cluster.watched import Watched
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.queue_statuses import QueueStatuses
@@ -206,6 +207,7 @@ class ObservedWorld:
         events: EventWriter,
         queues: QueueStatuses,
         pending: PendingGpus,
+        hours: BudgetMeters,
     ) -> None:
         self._cluster = cluster
         self._active = workloads.active
@@ -214,6 +216,7 @@ class ObservedWorld:
         self._events = events
         self._queues = queues
         self._pending = pending
+        self._hours = hours
         self._stranded: dict[str, frozenset[str]] = {}
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
@@ -222,6 +225,7 @@ class ObservedWorld:
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
         self._queues.begin()
         self._pending.begin()
+        self._hours.begin()
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
@@ -229,9 +233,10 @@ class ObservedWorld:
         return {namespace: tenant for namespace, tenant in tenants.items() if tenant is not None}
 
     def status(self, version: Version, count: Count) -> Status:
-        now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
-        fields = conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
-        before = version.quota.status
+        now, before = datetime.now(UTC).strftime(RFC_3339), version.quota.status
+        hours = self._hours.status(version.active, before)
+        found = replace(version.quota, tenant=version.tenant, status=before | hours)
+        fields = hours | conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
         fields |= self._queues.status(version.name, before, has_queue=version.active.has_queue)
         return fields | self._pending.status(version.name, before)
 
@@ -240,8 +245,9 @@ class ObservedWorld:
         if found is None:
             return False  # it is new, and its tenant is not known yet
         tenant, mode = self._cluster.tenant(found), self._active.current().mode_in(found.labels)
-        keeps = tenant is not None and not tenant.charged_elsewhere and tenant.on_exceed in ("Hold", "Deny")
-        return not keeps or mode is not Mode.Enforce
+        if tenant is None or tenant.charged_elsewhere or mode is not Mode.Enforce:
+            return True
+        return not tenant.has_queue and tenant.on_exceed != "Deny"
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         try:

@@ -1,5 +1,6 @@
 """Counts a pod on the flavor of its node, and counts it again when the labels of that node change."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Holding
+from webhook.objects.times import unix_seconds
 from webhook.policy.values.tenants import is_maybe
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
@@ -71,6 +73,16 @@ class ObservedPod(msgspec.Struct, frozen=True):
     bound: str = ""
 
 
+class Placed(msgspec.Struct, frozen=True):
+    """A pod on a node, with its GPUs there, from when it was bound until it ended, in seconds since 1970."""
+
+    holding: Holding
+    bound: float
+    ended: float | None = None
+
+
+WITHIN_A_SECOND = 0.5
+"""Seconds that a time of an object is earlier than what it tells of, on average: such times have whole seconds."""
 NO_FLAVOR = ""
 """The flavor of a node without one."""
 
@@ -84,21 +96,26 @@ class PodsOnNodes:
     """Passes pods on to their observer, with the flavors of their nodes.
 
     `flavor_on` returns the flavor of a node by its name; None if no such node is known. A pod on a node without a
-    flavor, or on an unknown node, counts on the flavor that the pod names.
+    flavor, or on an unknown node, counts on the flavor that the pod names. `on_node` gets each change of a pod on a
+    node, None once it is there no more, and `all_listed` is called when all pods were listed again.
     """
 
     observer: PodView
     flavor_on: Callable[[str], str | None]
     bound: Bound = lambda *_: None
+    on_node: Callable[[str, Placed | None], None] = lambda *_: None
+    all_listed: Callable[[], None] = lambda: None
+    now: Callable[[], float] = time.time
     _nodes: dict[str, str] = field(default_factory=dict)
     _pods: defaultdict[str, dict[str, Holding]] = field(default_factory=lambda: defaultdict(dict))
     _waiting: dict[str, WaitingPod] = field(default_factory=dict)
     _working: dict[str, PodWork] = field(default_factory=dict)
+    _bound: dict[str, float] = field(default_factory=dict)
 
     def begin(self, observer: PodView) -> None:
         """Begin for another observer, with no pod known yet."""
         self.observer = observer
-        for each in (self._nodes, self._pods, self._waiting, self._working):
+        for each in (self._nodes, self._pods, self._waiting, self._working, self._bound):
             each.clear()
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
@@ -107,21 +124,35 @@ class PodsOnNodes:
             self.observer.release(uid)
         else:
             self.observer.observe(uid, counted(found.holding, self.flavor_on(found.node)))
+        self.on_node(uid, self._placed(uid))
 
     def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
         self._nodes.clear()
         self._pods.clear()
         self._working.clear()
+        self._bound.clear()
         self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
         self.observer.observe_all(
             {uid: counted(each.holding, self.flavor_on(each.node)) for uid, each in found.items() if each.holding}
         )
+        self.all_listed()
 
     def node_changed(self, node: str) -> None:
         for uid, holding in self._pods.get(node, {}).items():
             self.observer.observe(uid, counted(holding, self.flavor_on(node)))
+            self.on_node(uid, self._placed(uid))
+
+    def placed(self) -> Iterator[tuple[str, Placed]]:
+        """Yield each pod on a node, by uid."""
+        yield from ((uid, found) for uid in self._nodes if (found := self._placed(uid)))
+
+    def _placed(self, uid: str) -> Placed | None:
+        node = self._nodes.get(uid)
+        if node is None:
+            return None
+        return Placed(counted(self._pods[node][uid], self.flavor_on(node)), self._bound[uid])
 
     def running(self) -> Iterator[tuple[str, Holding]]:
         """Yield each pod on a node: the node's name and the pod's GPUs on the node's flavor."""
@@ -155,12 +186,14 @@ class PodsOnNodes:
             if not self._pods[before]:
                 del self._pods[before]
         self._working.pop(uid, None)
+        self._bound.pop(uid, None)
         waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
         if found is not None and found.node and found.holding is not None:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding
+            self._bound[uid] = (unix_seconds(found.bound) or self.now()) + WITHIN_A_SECOND
             if found.work is not None:
                 self._working[uid] = found.work
             if waited is not None:

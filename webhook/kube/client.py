@@ -200,6 +200,10 @@ class Client:
     async def close(self) -> None:
         await self._api.close()
 
+    def now(self) -> float:
+        """Return the time of the API server's clock, in seconds since 1970."""
+        return self._api.clock.now()
+
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, accept: str = JSON) -> Tree:
         return tree_of(await self._api.send(ApiRequest("GET", path, accept=accept), seconds), path)
 

@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 import sys
+import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -32,6 +33,7 @@ from multidict import CIMultiDict
 from webhook.kube.client import ApiRequest
 from webhook.kube.errors import Failed, TooLong, Unreachable, failure
 from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unusable
+from webhook.kube.server_clock import ServerClock
 
 _PARTS = ("dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 _UNUSED = {"kubernetes.config", *(f"kubernetes.{aio}{part}" for aio in ("", "aio.") for part in _PARTS)}
@@ -130,6 +132,7 @@ class Connection:
         configuration.client_session_kwargs = {"trust_env": by_proxy}
         self._configuration = configuration
         self._act_as = act_as
+        self.clock = ServerClock()
         self._rest = _Rest(configuration)
         self._watches = _Rest(configuration)
         self._watches.maxsize = 0  # no limit, because long watches would otherwise leave requests no connection
@@ -181,8 +184,10 @@ class Connection:
             headers["User-Agent"] = "gpu-tiers"
             headers.extend({"Authorization": token} if token else {})
             headers.extend(self._act_as)
+            sent = time.monotonic()
             answer = await rest.request(method, url, headers, body=request.body, _request_timeout=limit)
             async with answer.response as response:
+                self.clock.note(response.headers.get("Date"), sent)
                 if warned is not None:
                     warned += response.headers.getall("Warning", [])
                 if not response.ok:

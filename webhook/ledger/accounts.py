@@ -152,7 +152,7 @@ class Accounts:
             return {}
         entries = found.account.entries
         if not any(each.state == "ForQueue" for each in entries):  # the usual case needs no sums
-            return dict.fromkeys(tenant.rows, NOTHING)
+            return dict.fromkeys(tenant.bounds, NOTHING)
         return free_for_queue(usage_of(found.account, tenant), entries, tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ class Draft:
         """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
         shared, heads = {claim for charge in booking.charges for claim in charge.shared}, self._reserved_before(booking)
         usage = self._with_reserved(self._books.without(shared), heads)
-        row = self._row_without_room(entry, heads) or self._tenant.rows[0]
+        row = self._row_without_room(entry, heads) or self._tenant.bounds[0]
         return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)
 
 

@@ -32,7 +32,7 @@ def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
 def reserved_by_heads(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that heads of the queue reserve against bookings of this rank."""
     reserved = [each.reserves for each in entries if each.state == "ForQueue" and each.rank >= rank]
-    return {row: sum((each.get(row.label, NOTHING) for each in reserved), NOTHING) for row in tenant.rows}
+    return {row: sum((each.get(row.label, NOTHING) for each in reserved), NOTHING) for row in tenant.bounds}
 
 
 def free_for_queue(usage: Usage, entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
@@ -65,7 +65,8 @@ class SlotSums:
     def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
         self._entries = [each for each in entries if each.state != "ForQueue"]
         self._tenant = tenant
-        self._sum = self._nothing = (NOTHING,) * len(tenant.rows)
+        self._rows = tenant.bounds
+        self._sum = self._nothing = (NOTHING,) * len(self._rows)
         # 1. Caches: on which rows a tier and flavor counts, and the GPUs of a charge on each row.
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}
         self._known: dict[tuple[Decimal, str | None, str | None], Amounts] = {}
@@ -111,7 +112,7 @@ class SlotSums:
 
     @property
     def usage(self) -> dict[QuotaRow, Decimal]:
-        return dict(zip(self._tenant.rows, self._sum, strict=True))
+        return dict(zip(self._rows, self._sum, strict=True))
 
     def without(self, claims: Iterable[str]) -> dict[QuotaRow, Decimal]:
         """Return the usage without the slots of these ResourceClaims."""
@@ -131,7 +132,7 @@ class SlotSums:
         if self._changes_other_slots(entry):
             return SlotSums([*self._entries, entry], self._tenant).usage
         _, total = self._changed(self._parts_of_next(entry))
-        return dict(zip(self._tenant.rows, total, strict=True))
+        return dict(zip(self._rows, total, strict=True))
 
     def with_entry(self, entry: Entry) -> "SlotSums":
         """Return the sums with one entry more: this object, unless other entries change their slots."""
@@ -219,7 +220,7 @@ class SlotSums:
         """Tell for each row whether a charge counts there."""
         kind = charge.tier, charge.flavor
         if kind not in self._counting:
-            self._counting[kind] = [row.counts(*kind) for row in self._tenant.rows]
+            self._counting[kind] = [row.counts(*kind) for row in self._rows]
         return self._counting[kind]
 
     def _changed(self, parts: Iterable[_Part]) -> tuple[dict[str, _Slot], Amounts]:

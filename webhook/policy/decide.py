@@ -210,7 +210,7 @@ def pod_fit(
     what: Phrase | str = POD,
 ) -> QuotaVerdict:
     """Return the refusal of a pod whose charge falls short, with those of the tiers in which it would fit."""
-    return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant)
+    return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant, short.row)
 
 
 def assignment_of(asked: TierRequest) -> Assignment:

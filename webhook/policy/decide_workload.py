@@ -386,14 +386,14 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
         return QuotaVerdict()
     floor = together(decision.charges) > together(decision.needed)
     refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
-    return fit_over_quota(refusal, tenant)
+    return fit_over_quota(refusal, tenant, short.row)
 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
     """Yield the tiers with room that a gang over quota may be demoted to, in the order of choice."""
     asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
     tenant = decision.facts.tenant
-    if tenant is None or not tenant.demotes or chosen is None:
+    if tenant is None or tenant.charged_elsewhere or tenant.action(short.row) != "Demote" or chosen is None:
         return
     candidates = demotable_to(chosen, asked)
     yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))

@@ -96,8 +96,9 @@ def _cut(value: str, most: int) -> str:
 def _filled(text: str, phrase: Phrase) -> str:
     """Return a text with the fields of a phrase filled in.
 
-    A place `{gpus:gpus}` counts GPUs, `{name:shown}` cuts a person's text. `{wrong:;}`, `{parts:+}` and `{see:and}`
-    give the separator of several values. `{tiers:choice}` leaves the choice if there is one.
+    A place `{gpus:gpus}` counts GPUs, `{hours:,}` separates thousands, and `{name:shown}` cuts a person's text.
+    `{wrong:;}`, `{parts:+}` and `{see:and}` give the separator of several values, and `{tiers:choice}` leaves the
+    choice if there is one.
     """
     return text.format_map({name: _in_text(value) for name, value in phrase.fields})
 
@@ -124,6 +125,8 @@ class _Number:
         return written(self._number)
 
     def __format__(self, spec: str) -> str:
+        if spec == ",":
+            return f"{self._number.normalize():,f}"
         return written_gpus(self._number) if spec == "gpus" else written(self._number)
 
 

@@ -163,6 +163,7 @@ def background_work(
         gpu_seconds.run,
         ledger.queued.run,
         ledger.pending.run,
+        ledger.hours.run,
     ]
     return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
 

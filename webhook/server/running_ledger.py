@@ -12,6 +12,7 @@ from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
@@ -51,6 +52,7 @@ class LedgerParts(msgspec.Struct, frozen=True):
     gates: OpenedGates
     queued: QueuedPods
     pending: PendingGpus
+    hours: BudgetMeters
     placements: Placements
 
     def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
@@ -73,7 +75,7 @@ def ledger_parts(
     leads: Callable[[], bool],
     metrics: Metrics,
 ) -> LedgerParts:
-    """Wire a replica's ledger. Run `queued` and `pending`, and close `ledger` at the end."""
+    """Wire a replica's ledger. Run `queued`, `pending` and `hours`, and close `ledger` at the end."""
     client, versions = cluster.client, Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
@@ -100,10 +102,16 @@ def ledger_parts(
     gates = OpenedGates(opened)
     pods = ObservedPods(cluster, active, placements.note_bound, gates)
     queues = QueueStatuses(pods.workload_of, changes.tenant, queued.show)
-    pending = PendingGpus(pods.unplaced, pods.running, cluster.known, lambda: leads() and pods.synced, changes.tenant)
-    world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending)
+
+    def knows() -> bool:
+        return leads() and pods.synced
+
+    pending = PendingGpus(pods.unplaced, pods.running, cluster.known, knows, changes.tenant)
+    hours = BudgetMeters(cluster.known, pods.placed, pods.ended_since, knows, client.now, changes.tenant, events)
+    pods.on_node, pods.all_listed, pods.now = hours.pod_changed, hours.pods_listed, client.now
+    world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending, hours)
     world.subscribe(changes.everything)
-    return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, placements)
+    return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, hours, placements)
 
 
 class RunningLedger(LedgerParts, frozen=True, kw_only=True):

@@ -76,8 +76,8 @@ metadata: {name: Gamma, labels: {year: 2026}}
         ),
         (
             f"{file}:2: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
-            "maxTier, allowedTiers, defaultTier, quotas, onExceed, demoteTo, holdOrder, reserveSeconds, "
-            "quotaAuthority, backstop"
+            "maxTier, allowedTiers, defaultTier, quotas, budgets, grants, onExceed, demoteTo, holdOrder, "
+            "reserveSeconds, quotaAuthority, backstop"
         ),
         f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn, Hold',
         f'{file}:7: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
@@ -203,7 +203,7 @@ def walk(tree: Any) -> Iterator[Tree]:
 
 KNOWN = {
     "description", "type", "properties", "required", "additionalProperties", "items", "enum", "pattern", "default",
-    "minimum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "x-kubernetes-validations",
+    "format", "minimum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "x-kubernetes-validations",
     "x-kubernetes-int-or-string", "anyOf", "x-kubernetes-list-type", "x-kubernetes-map-type",
 }  # fmt: skip
 

@@ -22,12 +22,12 @@ class ChangingPod:
     newest: str
     tries: list[str] = field(default_factory=list)
 
-    def is_without_queue(self, namespace: str) -> bool:
+    def is_without_queue(self, _: str) -> bool:
         return True
 
     def tell_queue(self, *_: object) -> None: ...
 
-    async def open_gate(self, uid: str, holding: Holding) -> None:
+    async def open_gate(self, _: str, holding: Holding) -> None:
         assert holding.gated is not None
         self.tries.append(holding.gated.version)
         if holding.gated.version != self.newest:

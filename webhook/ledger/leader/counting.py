@@ -198,7 +198,7 @@ def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[Str
         return ()
     found = list(_in_part(account, view))
     usage = usage_of(account, tenant) if found else {}
-    stranded = (gang for gang, missing in found if not _has_room(missing, tenant.rows, usage))
+    stranded = (gang for gang, missing in found if not _has_room(missing, tenant.bounds, usage))
     return tuple(sorted(stranded, key=lambda each: (each.namespace, each.name)))
 
 

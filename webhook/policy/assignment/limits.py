@@ -182,7 +182,10 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
     A pod of a PodGroup stays in the group's tier, because otherwise the scheduler would hold back the whole group.
     """
     tenant, chosen = asked.facts.tenant, assignment.tier
-    if tenant is None or not tenant.demotes or chosen is None or shortfall([charge], tenant, usage) is None:
+    if tenant is None or not tenant.demotes or chosen is None:
+        return assignment
+    short = shortfall([charge], tenant, usage)
+    if short is None or tenant.action(short.row) != "Demote":
         return assignment
     roomy = (tier.name for tier, _ in alternatives(charge, tenant, usage, demotable_to(chosen, asked)))
     return demoted_to(next(roomy, ""), assignment, asked)

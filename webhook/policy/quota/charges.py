@@ -138,9 +138,12 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.gpus - sum(self.shared.values(), Decimal(0))
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
-        """Return the tenant's rows that it uses, the narrowest first: that row is the most useful in a refusal."""
-        drawn = (row for row in tenant.rows if row.counts(self.tier, self.flavor))
-        return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
+        """Return the tenant's rows that it uses, the most useful in a refusal first.
+
+        That is a budget that is used up, then the narrowest row.
+        """
+        drawn = (row for row in tenant.bounds if row.counts(self.tier, self.flavor))
+        return sorted(drawn, key=lambda row: (row.spent is None, row.tier is None, row.flavor is None))
 
 
 class Shortfall(msgspec.Struct, frozen=True):
@@ -174,6 +177,10 @@ def reserved_for_queue(gpus: Decimal) -> Aside:
 
 def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     """Return the words for the usage of a row, in parts that add up; `reserved` is the part for the queue."""
+    if row.spent:
+        of = " on ".join(name for name in (row.tier, row.flavor) if name)
+        renews = Phrase("new-hours", when=row.spent.renews) if row.spent.renews else ""
+        return Phrase("hours-used-up", hours=row.spent.gpu_hours, of=f" of {of}" if of else "", renews=renews)
     for_queue = reserved.get(row, Decimal(0))
     used, words = usage.get(row, Decimal(0)) - for_queue, reserved_for_queue(for_queue)
     return Phrase("row-usage", row=row.subject, used=used, hard=row.hard, reserved=words)
@@ -208,7 +215,7 @@ def own_gpus(charges: Iterable[Charge]) -> Decimal:
 
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     """Return the row that could not hold the charge even if it were empty."""
-    return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
+    return next((row for row in charge.rows(tenant) if charge.gpus > row.hard and not row.spent), None)
 
 
 def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:

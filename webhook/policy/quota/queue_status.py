@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import AdmissionWarning, Aside, Phrase
 from webhook.objects.view import Tree, all_at, at, mapped
-from webhook.policy.quota.charges import Shortfall, reserved_for_queue
+from webhook.policy.quota.charges import Shortfall, reserved_for_queue, row_usage
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.workloads.kind_table import KindRow
 
@@ -128,7 +128,8 @@ def _shown(place: QueuedWorkload) -> dict[str, Any]:
 class NoRoom(msgspec.Struct, frozen=True):
     """A row without room, as a refusal names it, with its usage, of which `reserved` is for pods queued earlier.
 
-    `never`: even the empty row has no room, because the quota was lowered since.
+    `never`: even the empty row has no room, because the quota was lowered since. `hours` are the words for a budget
+    that is used up, where the row is one.
     """
 
     row: str
@@ -136,10 +137,13 @@ class NoRoom(msgspec.Struct, frozen=True):
     hard: Decimal
     never: bool = False
     reserved: Decimal = Decimal(0)
+    hours: Phrase | None = None
 
     @classmethod
     def of(cls, found: Shortfall) -> "NoRoom":
         used, hard = found.usage.get(found.row, Decimal(0)), found.row.hard
+        if found.row.spent:
+            return cls(found.row.subject, used, hard, hours=row_usage(found.row, {}, {}))
         return cls(found.row.subject, used, hard, found.charge.gpus > hard, found.reserved.get(found.row, Decimal(0)))
 
     @property
@@ -156,6 +160,8 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
     place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:
         row, hard = no_room.row, no_room.hard
+        if no_room.hours:
+            return Phrase("queued-for-hours", gpus=gpus, tenant=tenant, hours=no_room.hours, place=place)
         if no_room.never:
             return Phrase("queued-for-good", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
         used, reserved = no_room.separate
@@ -183,6 +189,8 @@ def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
         return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
     row, hard = no_room.row, no_room.hard
     others = Phrase("and-queued", waiting=waiting) if line else ""
+    if no_room.hours:
+        return Phrase("would-wait-for-hours", tenant=tenant, hours=no_room.hours, waiting=others)
     used, reserved = no_room.separate
     return Phrase(
         "would-wait-for-room", tenant=tenant, row=row, used=used, hard=hard, reserved=reserved, waiting=others

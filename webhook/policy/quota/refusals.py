@@ -61,9 +61,9 @@ TOO_LARGE = "too-large"
 """The id of the refusal of what never has room, however much is free."""
 
 
-def fit_over_quota(refusal: Refusal, tenant: Tenant) -> QuotaVerdict:
-    """Return the refusal, or a warning if the tenant wants only that."""
-    if tenant.on_exceed == "Warn":
+def fit_over_quota(refusal: Refusal, tenant: Tenant, row: QuotaRow) -> QuotaVerdict:
+    """Return the refusal for want of room on a row, or a warning if the tenant wants only that."""
+    if tenant.action(row) == "Warn":
         return QuotaVerdict(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
     return QuotaVerdict(refusal)
 
@@ -80,6 +80,8 @@ def over_quota(
     charge = short.charge
     bounds = {tier: room.left for tier, room in native.items()}
     offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
+    if short.row.spent:
+        return _used_up(short, tenant, what, offered)
     if charge.gpus > short.row.hard:
         return too_large(short.row, charge, tenant, tiers, what, now=offered)
     own = dict(alternatives(charge, tenant, short.usage, tiers))
@@ -96,9 +98,23 @@ def over_quota(
     )
 
 
+def _used_up(short: Shortfall, tenant: Tenant, what: Phrase | str, offered: Mapping[Tier, Decimal | None]) -> Refusal:
+    """Refuse until a budget has new hours."""
+    return Refusal(
+        Reason.OVER_QUOTA,
+        "budget-used-up",
+        tenant=tenant.name,
+        row=row_usage(short.row, short.usage, short.reserved),
+        what=what,
+        gpus=short.charge.gpus,
+        flavor=_flavor_unnamed(short.charge, short.row),
+        fits=_would_fit(offered, tenant),
+    )
+
+
 def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
     """Return the row that leaves no lower tier if a tenant demotes, because a full row of one tier stops nobody."""
-    if not tenant.demotes:
+    if tenant.action(short.row) != "Demote":
         return short
     found = shortfall(charges, tenant.bounding_every_tier(), short.usage)
     return structs.replace(found, reserved=short.reserved) if found else short
@@ -142,7 +158,9 @@ def no_room_for_gang(
     `floor`: it would run with so many, and asks for more.
     """
     short = _in_the_way(short, gang.charges, tenant)
-    row = short.row
+    row, offered = short.row, dict(alternatives(short.charge, tenant, short.usage, tiers))
+    if row.spent:
+        return _used_up(short, tenant, what, offered)
     left = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
@@ -157,7 +175,7 @@ def no_room_for_gang(
         fewer=gang.fewer(left),
         of=f"of {row.subject} " if row.tier or row.flavor else "",
         flavor=_flavor_unnamed(short.charge, row),
-        fits=_would_fit(dict(alternatives(short.charge, tenant, short.usage, tiers)), tenant),
+        fits=_would_fit(offered, tenant),
     )
 
 
@@ -182,7 +200,7 @@ def whole_fit(
     usage, queued = applied.usage, False
     for row, charge in drawn(charges, tenant, at_once=at_once):
         used = _NONE if usage is None else usage.get(row, _NONE)
-        if charge.gpus > row.hard:
+        if charge.gpus > row.hard and not row.spent:
             now = None if usage is None else dict(alternatives(charge, tenant, usage, applied.tiers))
             refusal = too_large(row, charge, tenant, applied.tiers, applied.what, most.get(row, _NONE), now)
             if strict and tenant.on_exceed in ("Deny", "Hold"):
@@ -203,7 +221,11 @@ def growth_warnings(
     """Warn of rows that could hold all charges, but have no room now for the increase."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
-        if more > 0 and charge.gpus <= row.hard < (applied.usage or {}).get(row, _NONE) + more:
+        if (
+            more > 0
+            and (row.spent or charge.gpus <= row.hard)
+            and row.hard < (applied.usage or {}).get(row, _NONE) + more
+        ):
             asked = charge if applied.recurs else structs.replace(charge, gpus=more)
             yield _no_room(_MORE, applied, tenant, row, asked, start="not all")
 
@@ -219,7 +241,7 @@ def _no_room(
 ) -> AdmissionWarning:
     """Return the warning of pods that will be refused, queued, or over the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
-    now = over if tenant.on_exceed == "Warn" else refused
+    now = over if tenant.action(row) == "Warn" else refused
     who = "all-queued" if start == "none" else "some-queued"
     return AdmissionWarning(
         waits if applied.may_queue(charge, tenant) else now,
@@ -234,7 +256,7 @@ def _no_room(
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
     """Yield the charge on each row, under tier and flavor of the first charge; steps run one after another."""
-    for row in tenant.rows:
+    for row in tenant.bounds:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:
             gpus = together(drawing) if at_once else max(each.gpus for each in drawing)

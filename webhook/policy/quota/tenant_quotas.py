@@ -4,6 +4,7 @@ Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, w
 """
 
 from collections.abc import Collection, Iterator
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,8 +14,10 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.times import is_time_zone, unix_seconds
 from webhook.objects.view import View, at, view
-from webhook.policy.values.tenants import HoldOrder, OnExceed, QuotaRow, Requirement, Tenant
+from webhook.policy.quota.budgets import in_force
+from webhook.policy.values.tenants import Budget, Grant, HoldOrder, OnExceed, Period, QuotaRow, Requirement, Tenant
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
 PLURAL = "tenantquotas"
@@ -44,6 +47,26 @@ class _Quota(View, frozen=True):
     on_exceed: Literal["Hold"] | None = None
 
 
+class _Budget(View, frozen=True):
+    gpu_hours: str | int | float
+    tier: str | None = None
+    resource_flavor: str | None = None
+    per: Period | None = None
+    time_zone: str = "UTC"
+    begins: str | None = msgspec.field(default=None, name="from")
+    until: str | None = None
+    on_exhausted: OnExceed = "Deny"
+
+
+class _Grant(View, frozen=True):
+    gpus: str | int | float
+    until: str
+    begins: str | None = msgspec.field(default=None, name="from")
+    tier: str | None = None
+    resource_flavor: str | None = None
+    reason: str = ""
+
+
 class _Spec(View, frozen=True):
     namespace_selector: LabelSelector
     max_tier: str | None = None
@@ -56,11 +79,14 @@ class _Spec(View, frozen=True):
     reserve_seconds: Annotated[int, msgspec.Meta(ge=0)] | None = None
     quota_authority: str = OURS
     backstop: str = "None"
+    budgets: tuple[_Budget, ...] = ()
+    grants: tuple[_Grant, ...] = ()
 
 
 class _TenantQuota(View, frozen=True):
     metadata: Metadata
     spec: _Spec
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class _Head(View, frozen=True):
@@ -113,16 +139,17 @@ def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
 
 
 def read_tenant(tree: object) -> Tenant:
-    """Return the tenant of a TenantQuota's tree. Raises Refused naming the field."""
+    """Return the tenant of a TenantQuota's tree, with what its status says that holds now.
+
+    Raises Refused naming the field.
+    """
     found = view(tree, _TenantQuota)
-    spec, rows = found.spec, list[QuotaRow]()
-    for index, each in enumerate(spec.quotas):
-        where = f"spec.quotas[{index}].gpus"
-        hard = quantity(each.gpus, where)
-        if hard < 0:
-            raise Refused(Reason.INVALID, "below-zero", where, value=str(each.gpus))
-        rows.append(QuotaRow(hard, each.tier, each.resource_flavor, has_queue=each.on_exceed == "Hold"))
-    return Tenant(
+    spec = found.spec
+    rows = (
+        QuotaRow(_amount(each.gpus, f"spec.quotas[{nth}].gpus"), each.tier, each.resource_flavor, each.on_exceed)
+        for nth, each in enumerate(spec.quotas)
+    )
+    tenant = Tenant(
         name=found.metadata.name,
         selector=tuple(requirements_of(spec.namespace_selector)),
         max_tier=spec.max_tier,
@@ -136,7 +163,48 @@ def read_tenant(tree: object) -> Tenant:
         hold_order=spec.hold_order,
         reserve_seconds=spec.reserve_seconds,
         demote_to=spec.demote_to,
+        budgets=tuple(_budget(each, f"spec.budgets[{nth}]") for nth, each in enumerate(spec.budgets)),
+        grants=tuple(_grant(each, f"spec.grants[{nth}]") for nth, each in enumerate(spec.grants)),
     )
+    return in_force(tenant, found.status)
+
+
+def _amount(value: str | float, where: str) -> Decimal:
+    found = quantity(value, where)
+    if found < 0:
+        raise Refused(Reason.INVALID, "below-zero", where, value=str(value))
+    return found
+
+
+def _budget(found: _Budget, where: str) -> Budget:
+    if not is_time_zone(found.time_zone):
+        raise Refused(Reason.INVALID, "unknown-time-zone", f"{where}.timeZone", value=found.time_zone)
+    begins, until = _seconds(found.begins, f"{where}.from"), _seconds(found.until, f"{where}.until")
+    if found.per is None and (begins is None or until is None):
+        raise Refused(Reason.INVALID, "budget-without-period", where)
+    return Budget(
+        _amount(found.gpu_hours, f"{where}.gpuHours"),
+        found.tier,
+        found.resource_flavor,
+        found.per,
+        found.time_zone,
+        begins or 0.0,
+        until,
+        found.on_exhausted,
+    )
+
+
+def _grant(found: _Grant, where: str) -> Grant:
+    begins, until = _seconds(found.begins, f"{where}.from"), _seconds(found.until, f"{where}.until")
+    gpus = _amount(found.gpus, f"{where}.gpus")
+    return Grant(gpus, begins or 0.0, until or 0.0, found.tier, found.resource_flavor, found.reason)
+
+
+def _seconds(time: str | None, where: str) -> float | None:
+    found = unix_seconds(time)
+    if time is not None and found is None:
+        raise Refused(Reason.INVALID, "no-time", where, value=time)
+    return found
 
 
 def checked_names(tree: object) -> Collection[str]:

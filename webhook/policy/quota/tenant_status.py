@@ -1,8 +1,8 @@
 """The status of a TenantQuota, with its usage and conditions, and the refusal and warnings that its author gets.
 
-The conditions are Ready, Exact and GangsWhole. A name that the policy does not know is refused when it is written, and
-named in Ready if the policy loses it later. No warning is a reason to refuse, because the namespaces and the pods may
-change tomorrow.
+The conditions are Ready, Exact and GangsWhole, and WithinBudgets of a tenant with budgets. A name that the policy does
+not know is refused when it is written, and named in Ready if the policy loses it later. No warning is a reason to
+refuse, because the namespaces and the pods may change tomorrow.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
@@ -17,6 +17,7 @@ import msgspec
 from webhook.objects.data_files import data_file
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, first_of
+from webhook.policy.quota.budgets import granted, within_budgets
 from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
@@ -143,6 +144,11 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
     else:
         conditions.append(_condition("GangsWhole", "True", "Whole", ""))
 
+    within = within_budgets(found.tenant, found.status) if found.tenant else None
+    if within is not None:
+        status, reason, words = within
+        conditions.append(_condition("WithinBudgets", status, reason, sentence(words)))
+
     # 2. The time since when each holds.
     before = {each.get("type"): each for each in found.status.get("conditions") or []}
     for each in conditions:
@@ -166,7 +172,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     tenant = found.tenant
     over = [row for row in tenant.rows if count.on(row) > row.hard] if tenant and not tenant.charged_elsewhere else []
     if tenant is None or not over:
-        return _condition("Ready", "True", "Active", "")
+        return _condition("Ready", "True", "Active", "; ".join(map(sentence, granted(found.status))))
     # No lower tier has room if a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
@@ -212,14 +218,19 @@ def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = 
         ("spec.defaultTier", tenant.default_tier),
         *((f"spec.demoteTo[{i}]", name) for i, name in enumerate(tenant.demote_to)),
         *((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows)),
+        *((f"spec.budgets[{i}].tier", each.tier) for i, each in enumerate(tenant.budgets)),
     )
     for where, name in tiers:
         if name is not None and policy.tiers.get(name) is None and name not in coming:
             yield Refusal(Reason.UNKNOWN_TIER, "unknown-tier", where, name=name, tiers=policy.tiers.names())
-    for index, row in enumerate(tenant.rows):
-        if row.flavor is not None and row.flavor not in flavors and row.flavor not in coming:
-            where, known = f"spec.quotas[{index}].resourceFlavor", tuple(sorted(flavors)) or ("none",)
-            yield Refusal(Reason.INVALID, "unknown-flavor", where, name=row.flavor, flavors=known)
+    named = (
+        *((f"spec.quotas[{i}].resourceFlavor", row.flavor) for i, row in enumerate(tenant.rows)),
+        *((f"spec.budgets[{i}].resourceFlavor", each.flavor) for i, each in enumerate(tenant.budgets)),
+    )
+    for where, name in named:
+        if name is not None and name not in flavors and name not in coming:
+            known = tuple(sorted(flavors)) or ("none",)
+            yield Refusal(Reason.INVALID, "unknown-flavor", where, name=name, flavors=known)
 
 
 def newly_unknown(
@@ -256,6 +267,7 @@ _EFFECTS = {
     "spec.defaultTier": "pods that would get it are refused",
     "spec.demoteTo": "nothing is demoted to it",
     "spec.quotas": "this row limits nothing",
+    "spec.budgets": "this budget counts nothing",
 }
 
 

@@ -12,6 +12,7 @@ from webhook.policy.values.tiers import Tier, Tiers
 
 OnExceed = Literal["Deny", "Demote", "Warn", "Hold"]
 HoldOrder = Literal["Strict", "BestEffort"]
+Period = Literal["Day", "Week", "Month", "Quarter"]
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
@@ -41,32 +42,80 @@ def may_be(named: str | None, flavor: str) -> bool:
     return is_maybe(named) and f"{flavor}?" in named.split()
 
 
+class SpentBudget(msgspec.Struct, frozen=True):
+    """A budget of so many GPU-hours that is used up. `renews` says when there are new hours; "" for never."""
+
+    gpu_hours: Decimal
+    renews: str
+
+
 class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs.
 
-    `has_queue`: pods beyond it are queued, whatever the tenant's other rows do.
+    `on_exceed`: what happens beyond it, whatever the tenant's other rows do; None for what the tenant does. A `spent`
+    budget is a row of no GPUs: what runs stays, and nothing is added.
     """
 
     hard: Decimal
     tier: str | None = None
     flavor: str | None = None
-    has_queue: bool = False
+    on_exceed: OnExceed | None = None
+    spent: SpentBudget | None = None
+
+    @property
+    def has_queue(self) -> bool:
+        """Tell whether pods beyond it are queued."""
+        return self.on_exceed == "Hold"
 
     @property
     def subject(self) -> str:
         """Return the name of what the row bounds, as a refusal has it."""
-        return self.label if self.tier or self.flavor else "the total"
+        return self.label if self.tier or self.flavor or self.spent else "the total"
 
     @property
     def label(self) -> str:
         """Return the name of what the row bounds, as a list has it."""
-        return " on ".join(name for name in (self.tier, self.flavor) if name) or "total"
+        name = " on ".join(name for name in (self.tier, self.flavor) if name) or "total"
+        return f"GPU-hours of {name}" if self.spent else name
 
     def counts(self, tier: str | None, flavor: str | None) -> bool:
         """Tell whether a charge of that tier and flavor counts on this row, also with several possible flavors."""
         if self.tier not in (None, tier):
             return False
         return self.flavor is None or self.flavor == flavor or may_be(flavor, self.flavor)
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """GPU-hours that a tenant may use in each period of the calendar of a time zone, or between two times.
+
+    Times are in seconds since 1970. `until` is None without an end. Without a tier it counts all tiers, without a
+    flavor all GPUs. With `on_exhausted` Warn nobody is stopped.
+    """
+
+    gpu_hours: Decimal
+    tier: str | None = None
+    flavor: str | None = None
+    per: Period | None = None
+    zone: str = "UTC"
+    begins: float = 0.0
+    until: float | None = None
+    on_exhausted: OnExceed = "Deny"
+
+    @property
+    def row(self) -> QuotaRow:
+        """The row that it is while it is used up, without the time of new hours."""
+        return QuotaRow(Decimal(0), self.tier, self.flavor, self.on_exhausted, SpentBudget(self.gpu_hours, ""))
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """GPUs that a row of a tenant has more, between two times in seconds since 1970."""
+
+    gpus: Decimal
+    begins: float
+    until: float
+    tier: str | None = None
+    flavor: str | None = None
+    reason: str = ""
 
 
 Usage = Mapping[QuotaRow, Decimal]
@@ -95,22 +144,37 @@ class Tenant(msgspec.Struct, frozen=True):
     reserve_seconds: int | None = None
     demote_to: tuple[str, ...] = ()
     demoted_before: bool = False
+    spent: tuple[QuotaRow, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    grants: tuple[Grant, ...] = ()
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)
 
     @property
+    def bounds(self) -> tuple[QuotaRow, ...]:
+        """All rows on which its pods count. Those of budgets come first: what is used up is the better reason."""
+        return (*self.spent, *self.rows) if self.spent else self.rows
+
+    def action(self, row: QuotaRow) -> OnExceed:
+        """Return what happens to a workload above a row."""
+        return row.on_exceed or self.on_exceed
+
+    @property
     def demotes(self) -> bool:
-        return self.on_exceed == "Demote" and not self.charged_elsewhere
+        """Tell whether any of its workloads may run in a lower tier."""
+        lends = self.on_exceed == "Demote" or any(row.on_exceed == "Demote" for row in self.spent)
+        return lends and not self.charged_elsewhere
 
     @property
     def has_queue(self) -> bool:
-        """Tell whether any of its pods are queued."""
-        return not self.charged_elsewhere and (self.on_exceed == "Hold" or any(row.has_queue for row in self.rows))
+        """Tell whether any of its pods are queued, now or once a budget is used up."""
+        queues = any(row.has_queue for row in self.rows) or any(each.on_exhausted == "Hold" for each in self.budgets)
+        return not self.charged_elsewhere and (self.on_exceed == "Hold" or queues)
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
         """Tell whether pods of that tier and flavor are queued."""
-        waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.rows)
+        waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.bounds)
         return waits and not self.charged_elsewhere
 
     @property
@@ -123,7 +187,8 @@ class Tenant(msgspec.Struct, frozen=True):
 
     def bounding_every_tier(self) -> Self:
         """Return the tenant with only those rows that no lower tier avoids."""
-        return replace(self, rows=tuple(row for row in self.rows if row.tier is None))
+        rows, spent = (tuple(row for row in some if row.tier is None) for some in (self.rows, self.spent))
+        return replace(self, rows=rows, spent=spent)
 
     def charges(self, gpus: Decimal) -> bool:
         """Tell whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""

@@ -61,7 +61,7 @@ def test_a_row_of_a_tier_that_the_policy_dropped_shows_no_limit():
 
 
 def test_the_action_above_the_quota_names_the_rows_that_queue():
-    queueing = replace(TRAINING, has_queue=True)
+    queueing = replace(TRAINING, on_exceed="Hold")
     actions = {
         "Deny": ALPHA,
         "Deny, on gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
@@ -175,7 +175,7 @@ def test_a_quota_below_what_is_in_use_stays_active_and_says_so():
 
 
 def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_others():
-    batch = QuotaRow(Decimal(2), "gpu-batch", has_queue=True)
+    batch = QuotaRow(Decimal(2), "gpu-batch", on_exceed="Hold")
     found = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TOTAL)))
     assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("are queued (onExceed: Hold)")
     both = Count(used={batch: Decimal(3), TOTAL: Decimal(17)})

@@ -1,0 +1,232 @@
+"""GPU-hours per period, and GPUs until a date: what of a tenant's spec holds at a time.
+
+The leader integrates the hours and notes in the TenantQuota's status what is used and which grants apply. All replicas
+read them there, so that one clock decides: the leader's, which is set by the API server.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.objects.quantities import written
+from webhook.objects.refusal import AdmissionWarning, Phrase
+from webhook.objects.times import calendar_period, date_text, rfc3339, unix_seconds
+from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, Tenant
+
+HOUR = 3600
+LONGEST_SUMMARY = 1024
+MANY = 100
+"""Hours from which on tenths are not shown."""
+Status = dict[str, Any]
+NOTHING = Decimal(0)
+SOON_SECONDS = 24 * HOUR
+"""Seconds before its end at which people are told of the end of a grant."""
+WARNED_AT = (Decimal("0.8"), Decimal("0.95"))
+"""The parts of a budget at which people are told."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """The time to which the hours of a budget belong, in seconds since 1970; `until` is None without an end."""
+
+    begins: float
+    until: float | None
+
+
+def span_at(budget: Budget, now: float) -> Span:
+    """Return the period of a budget at a time. A day, week, month or quarter begins at midnight in its time zone."""
+    return Span(*calendar_period(budget.per, budget.zone, now)) if budget.per else Span(budget.begins, budget.until)
+
+
+class Used(msgspec.Struct, frozen=True):
+    """The use of a budget in its period, as the leader has noted it.
+
+    `gpu_seconds` were used `until` that time, since the `span` began or the budget was added, at `since`. `gpus` are in
+    use then. `unsure` is the part that pods may not have used: they were gone when a leader looked again.
+    """
+
+    span: Span
+    since: float
+    until: float
+    gpu_seconds: Decimal = NOTHING
+    gpus: Decimal = NOTHING
+    unsure: Decimal = NOTHING
+
+    def is_on(self, now: float) -> bool:
+        """Tell whether its period has begun and has not ended. Only a budget without `per` is ever not on."""
+        return self.span.begins <= now and (self.span.until is None or now < self.span.until)
+
+    def runs_out(self, budget: Budget) -> float | None:
+        """Return when the budget is used up at today's rate: what is in use now; None if it lasts for its period."""
+        left = budget.gpu_hours * HOUR - self.gpu_seconds
+        if left <= 0 or not self.gpus:
+            return None
+        when = self.until + float(left / self.gpus)
+        return when if self.span.until is None or when < self.span.until else None
+
+
+def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
+    """Return a tenant with the rows that hold now, by what the leader has noted in the status."""
+    if not tenant.budgets and not tenant.grants:
+        return tenant
+    applying = noted_grants(status)
+    rows = tuple(
+        replace(row, hard=row.hard + sum(each.gpus for each in tenant.grants if each in applying and _is_of(each, row)))
+        for row in tenant.rows
+    )
+    found = ((each, noted(status, each)) for each in tenant.budgets)
+    spent = tuple(_spent(each, used) for each, used in found if used and is_used_up(each, used))
+    return replace(tenant, rows=rows, spent=tuple(row for row in spent if row.on_exceed != "Warn"))
+
+
+def is_used_up(budget: Budget, used: Used) -> bool:
+    return used.gpu_seconds >= budget.gpu_hours * HOUR
+
+
+def state_of(budget: Budget, used: Used) -> Phrase:
+    """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
+    hours, of, out = used.gpu_seconds / HOUR, _name(budget), used.runs_out(budget)
+    percent = 100 * hours / budget.gpu_hours if budget.gpu_hours else Decimal(100)
+    renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
+    return Phrase(
+        "hours-used",
+        used=hours.quantize(Decimal(1) if hours >= MANY else Decimal("0.1")),
+        hours=budget.gpu_hours,
+        of=f" of {of}" if of else "",
+        percent=int(percent),
+        renews=Phrase("new-hours", when=renews) if renews else "",
+        out=Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else "",
+    )
+
+
+def _name(budget: Budget) -> str:
+    return " on ".join(name for name in (budget.tier, budget.flavor) if name)
+
+
+def within_budgets(tenant: Tenant, status: Status) -> tuple[str, str, Phrase] | None:
+    """Return the condition WithinBudgets: its status, its reason, and the words on the fullest budget.
+
+    None for a tenant without budgets, and before the leader has counted.
+    """
+    found = [(each, used) for each in tenant.budgets if (used := noted(status, each))]
+    if not found:
+        return None
+    budget, used = max(found, key=lambda each: each[1].gpu_seconds / max(each[0].gpu_hours * HOUR, Decimal(1)))
+    if is_used_up(budget, used):
+        return "False", "UsedUp", state_of(budget, used)
+    nearly = used.gpu_seconds >= WARNED_AT[0] * budget.gpu_hours * HOUR or used.runs_out(budget) is not None
+    return "True", "NearlyUsed" if nearly else "Within", state_of(budget, used)
+
+
+def budget_warnings(tenant: Tenant, status: Status) -> Iterator[AdmissionWarning]:
+    """Warn the author of a TenantQuota of budgets that are used up, or will be before their period ends."""
+    for nth, budget in enumerate(tenant.budgets):
+        used = noted(status, budget)
+        if used is not None and (is_used_up(budget, used) or used.runs_out(budget) is not None):
+            yield AdmissionWarning("budget-ends", field=f"spec.budgets[{nth}]", state=state_of(budget, used))
+
+
+def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
+    """Return the use of all budgets for `kubectl get`: gpu-training 4312.5/5000."""
+    parts = (f"{_name(budget) or 'total'} {_hours(used)}/{written(budget.gpu_hours)}" for budget, used in found)
+    return ", ".join(parts)[:LONGEST_SUMMARY]
+
+
+def _hours(used: Used) -> str:
+    return written((used.gpu_seconds / HOUR).quantize(Decimal("0.1")))
+
+
+def _spent(budget: Budget, used: Used) -> QuotaRow:
+    renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
+    return replace(budget.row, spent=SpentBudget(budget.gpu_hours, renews))
+
+
+def _is_of(grant: Grant, row: QuotaRow) -> bool:
+    return (grant.tier, grant.flavor) == (row.tier, row.flavor)
+
+
+# --- What the leader notes in the status.
+
+
+def note_of(budget: Budget, used: Used) -> Status:
+    """Return the entry of a budget in the status: its identity, its period, what is used, and when it runs out."""
+    out = used.runs_out(budget)
+    return {
+        **_named(budget.tier, budget.flavor),
+        **({"per": budget.per, "timeZone": budget.zone} if budget.per else {}),
+        "from": rfc3339(used.span.begins),
+        **({"until": rfc3339(used.span.until)} if used.span.until is not None else {}),
+        "gpuHours": written(budget.gpu_hours),
+        "usedHours": _hours(used),
+        "usedGpuSeconds": written(used.gpu_seconds.quantize(Decimal("0.001"))),
+        "gpus": written(used.gpus),
+        "asOf": rfc3339(used.until, exact=True),
+        "since": rfc3339(used.since),
+        **({"unsureGpuSeconds": written(used.unsure.quantize(Decimal("0.001")))} if used.unsure else {}),
+        **({"runsOut": rfc3339(out)} if out is not None else {}),
+    }
+
+
+def noted(status: Mapping[str, Any], budget: Budget) -> Used | None:
+    """Return what the leader has noted of a budget; None if nothing was, or if it can't be read."""
+    for each in _entries(status, "budgets"):
+        named = each.get("tier"), each.get("resourceFlavor"), each.get("per")
+        began = budget.per is not None or unix_seconds(each.get("from")) == budget.begins
+        if named != (budget.tier, budget.flavor, budget.per) or not began:
+            continue
+        begins, until, since, as_of = (unix_seconds(each.get(name)) for name in ("from", "until", "since", "asOf"))
+        try:
+            used, gpus, unsure = (Decimal(each.get(name, "0")) for name in _NUMBERS)
+        except (ArithmeticError, TypeError, ValueError):
+            return None
+        if begins is None or since is None or as_of is None:
+            return None
+        return Used(Span(begins, until if budget.per else budget.until), since, as_of, used, gpus, unsure)
+    return None
+
+
+_NUMBERS = "usedGpuSeconds", "gpus", "unsureGpuSeconds"
+
+
+def note_of_grant(grant: Grant) -> Status:
+    """Return the entry in the status of a grant that applies."""
+    return {
+        **_named(grant.tier, grant.flavor),
+        "gpus": written(grant.gpus),
+        "from": rfc3339(grant.begins),
+        "until": rfc3339(grant.until),
+        **({"reason": grant.reason} if grant.reason else {}),
+    }
+
+
+def noted_grants(status: Mapping[str, Any]) -> list[Grant]:
+    """Return the grants of which the leader has noted that they apply."""
+    found = list[Grant]()
+    for each in _entries(status, "grants"):
+        begins, until = unix_seconds(each.get("from")), unix_seconds(each.get("until"))
+        try:
+            gpus = Decimal(each.get("gpus", "0"))
+        except (ArithmeticError, TypeError, ValueError):
+            continue
+        if begins is not None and until is not None:
+            reason = str(each.get("reason", ""))
+            found.append(Grant(gpus, begins, until, each.get("tier"), each.get("resourceFlavor"), reason))
+    return found
+
+
+def granted(status: Mapping[str, Any]) -> Iterator[Phrase]:
+    """Yield the words for each grant that applies."""
+    for each in noted_grants(status):
+        row = " on ".join(name for name in (each.tier, each.flavor) if name) or "the total"
+        yield Phrase("granted", row=row, gpus=each.gpus, until=date_text(each.until, "UTC"))
+
+
+def _entries(status: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
+    entries = status.get(name)
+    yield from (each for each in entries if isinstance(each, dict)) if isinstance(entries, list) else ()
+
+
+def _named(tier: str | None, flavor: str | None) -> Status:
+    return {name: text for name, text in (("tier", tier), ("resourceFlavor", flavor)) if text}
