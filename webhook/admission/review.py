@@ -11,6 +11,7 @@ import msgspec
 
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused
+from webhook.objects.user import User
 from webhook.objects.view import View
 
 API_VERSION = "admission.k8s.io/v1"
@@ -52,12 +53,6 @@ class GroupVersionResource(View, frozen=True):
     group: str = ""
     version: str = ""
     resource: str = ""
-
-
-class User(View, frozen=True):
-    """The sender of the request to the API server."""
-
-    username: str = ""
 
 
 class Request(View, frozen=True):

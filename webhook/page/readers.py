@@ -7,7 +7,7 @@ the applications behind kube-rbac-proxy.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import msgspec
@@ -15,10 +15,12 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.kube.client import Client, path
+from webhook.kube.access import ask, is_allowed
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.view import View, view
+from webhook.objects.user import User
+from webhook.objects.view import View
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +31,6 @@ CACHE_SECONDS = 30.0
 MOST_CACHED = 1024
 AT_ONCE = 4
 """Tokens that are checked at a time, so that a flood of wrong ones leaves connections to the reviews."""
-ACCESS = path("authorization.k8s.io/v1", "subjectaccessreviews")
-TOKENS = path("authentication.k8s.io/v1", "tokenreviews")
 
 WHO_ARE_YOU = (
     "This page needs a token of this cluster, in the header `Authorization: Bearer TOKEN`. "
@@ -48,21 +48,10 @@ UNKNOWN = "The API server could not be asked who you are, so the page stays clos
 BUSY = "Too many tokens are being looked at. Try again in a moment."
 
 
-class _User(View, frozen=True):
-    username: str = ""
-    uid: str = ""
-    groups: Sequence[str] = ()
-    extra: Mapping[str, Sequence[str]] = {}
-
-
 class _Token(View, frozen=True):
     authenticated: bool = False
-    user: _User = _User()
-    audiences: Sequence[str] = ()
-
-
-class _Access(View, frozen=True):
-    allowed: bool = False
+    user: User = User()
+    audiences: Sequence[str] | None = None
 
 
 class TooMany(Exception):  # noqa: N818 - reads as what happened
@@ -98,25 +87,13 @@ class Readers:
         async with self._seats:
             # 1. Whose token is it? An authenticator without audiences names none: its yes is for another audience.
             spec = {"token": token} | ({"audiences": list(self.audiences)} if self.audiences else {})
-            found = view(await self._answer(TOKENS, "authentication.k8s.io/v1", "TokenReview", spec), _Token)
-            if not found.authenticated or (self.audiences and not set(found.audiences) & set(self.audiences)):
+            found = await ask(self._client, "authentication.k8s.io/v1", "TokenReview", spec, _Token)
+            if not found.authenticated or (self.audiences and not set(found.audiences or ()) & set(self.audiences)):
                 return None
 
             # 2. May that user read the page?
-            user = found.user
-            asked = {
-                "user": user.username,
-                "uid": user.uid,
-                "groups": list(user.groups),
-                "extra": msgspec.to_builtins(user.extra),
-                "nonResourceAttributes": {"path": RIGHT, "verb": "get"},
-            }
-            answer = await self._answer(ACCESS, "authorization.k8s.io/v1", "SubjectAccessReview", asked)
-            return Reader(user.username, view(answer, _Access).allowed)
-
-    async def _answer(self, where: str, version: str, kind: str, spec: Mapping[str, object]) -> object:
-        answer = await self._client.create(where, {"apiVersion": version, "kind": kind, "spec": spec})
-        return answer.get("status") or {}
+            page = {"nonResourceAttributes": {"path": RIGHT, "verb": "get"}}
+            return Reader(found.user.username, await is_allowed(self._client, found.user, page))
 
 
 class Guard:

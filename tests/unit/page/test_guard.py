@@ -10,8 +10,10 @@ import pytest
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of
 from webhook.kube.errors import Failed, Unreachable
-from webhook.page.readers import ACCESS, AT_ONCE, TOKENS, Readers
+from webhook.page.readers import AT_ONCE, Readers
 from webhook.page.routes import page_app
+
+TOKENS, ACCESS = "/apis/authentication.k8s.io/v1/tokenreviews", "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 ADA = {"username": "ada", "uid": "u-1", "groups": ["platform", "system:authenticated"], "extra": {"scope": ["page"]}}
 
