@@ -107,6 +107,7 @@ COMBINATIONS: dict[str, Manifest] = {
             "resourceFlavors": FLAVORS,
             "placement": {"gpu-training": {"strategy": "Pack", "topologyKey": "topology.kubernetes.io/rack"}},
             "templates": "Mutate",
+            "tierAccess": "RBAC",
         }
     },
     "least-rights": {

@@ -411,6 +411,34 @@ def test_the_page_is_reached_and_the_api_server_asked_for_its_readers_only_on_re
     assert rule == {"ports": [{"port": 8091, "protocol": "TCP"}], "from": [{"podSelector": {}}]}
 
 
+def test_who_names_a_tier_needs_its_role_only_on_request(render: Render, chart: Chart) -> None:
+    """Each workload is reviewed then, also what a controller has made, and each change of what names its tier."""
+    asking = (["authorization.k8s.io"], ["subjectaccessreviews"], ["create"])
+    assert not [each for each in chart.of("ClusterRole") if "-use-" in each["metadata"]["name"]]
+    rights = render(policy={"tierAccess": "RBAC"})
+    own = [(each["apiGroups"], each["resources"], each["verbs"]) for each in rules(rights) if "apiGroups" in each]
+    assert own.count(asking) == 1
+    roles = {each["metadata"]["name"]: each["rules"] for each in rights.of("ClusterRole")}
+    tiers = ("gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive")
+    assert {name: found for name, found in roles.items() if "-use-" in name} == {
+        f"gpu-tiers-use-{tier}": [
+            {
+                "apiGroups": ["scheduling.k8s.io"],
+                "resources": ["priorityclasses"],
+                "resourceNames": [tier],
+                "verbs": ["use"],
+            }
+        ]
+        for tier in tiers
+    }
+    for name, entry in rights.entries().items():
+        if name.endswith("workloads.gpu-tiers.dev"):
+            conditions = {each["name"]: each["expression"] for each in entry["matchConditions"]}
+            assert not [each for each in conditions if each.startswith("nobody-controls-it")]
+            assert "ownerReferences" in conditions["somebody-changed-it"]
+    assert "ownerReferences.orValue([]) !=" not in str(chart.entries()["apps.workloads.gpu-tiers.dev"])
+
+
 def test_trainings_report_to_every_replica_only_on_request(render: Render, chart: Chart) -> None:
     assert "reports" not in str(container(chart.one("Deployment")))
     assert not [each for each in chart if each["metadata"]["name"] == "gpu-tiers-reports"]

@@ -74,6 +74,7 @@ BROKEN: dict[str, Manifest] = {
             "gpu-training": {"schedulerName": "kai-scheduler", "queue": {"system": "Volcano", "name": "training"}},
         }
     },
+    "rights that nobody would be asked for, as YAML reads Off": {"tierAccess": "RBAC", "templates": False},
     "a tier's hook with too much time": {"checkpoint": {"tiers": {"gpu-batch": {"kind": "file", "seconds": 591}}}},
 }
 GIVEN = {

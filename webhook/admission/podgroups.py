@@ -25,6 +25,7 @@ from webhook.policy.decide_group import (
     priority_disagrees,
     templates_disagree,
 )
+from webhook.policy.tier_access import named_tier
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import LOOKED_UP
@@ -54,6 +55,9 @@ class PodGroupReviewer(Reviewer, frozen=True):
         tier, live = decision.assignment.tier, decision.live
         patched = mode is not Mode.Audit  # Audit has patched nothing
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
+        asked = decision.tier_request
+        if problem is None and self.policy.tier_access == "RBAC":
+            problem = await self.unentitled(request, (named_tier(asked, decision.assignment),), asked.facts)
         return verdict_on(decision, warnings=tuple(group_warnings(group, decision)), refusal=problem)
 
     async def _known(

@@ -29,6 +29,7 @@ from webhook.policy.decide import (
 )
 from webhook.policy.quota.charges import Charge, GangPart, QuotaVerdict, gang_of, must_queue, shortfall
 from webhook.policy.quota.demand import claimed, demand_of, gpus_of_pods, misstated, shared_by
+from webhook.policy.tier_access import named_tier
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
@@ -85,11 +86,11 @@ class PodReviewer(Reviewer, frozen=True):
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
-        # 3. It bears the decision, and no other scheduler ranks it above its tier.
-        verdict = verdict_on(decision, warnings=pod_warnings(decision))
-        problem = (_disagreement(pod, decision) if patched else None) or outranked(
-            pod, decision.live, decision.tier_request.facts
-        )
+        # 3. It bears the decision, no other scheduler ranks it above its tier, and whoever names the tier may use it.
+        verdict, asked = verdict_on(decision, warnings=pod_warnings(decision)), decision.tier_request
+        problem = (_disagreement(pod, decision) if patched else None) or outranked(pod, decision.live, asked.facts)
+        if problem is None and self.policy.tier_access == "RBAC":
+            problem = await self.unentitled(request, (named_tier(asked, decision.assignment),), asked.facts)
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 

@@ -8,28 +8,34 @@ its siblings and that no decision reads. Nothing is outdated, because a changed 
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import msgspec
 from msgspec import structs
 
+from webhook.admission.facts import needed_to
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
+from webhook.objects.refusal import AdmissionWarning, Aside, Reason, Refusal
 from webhook.objects.view import read
+from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import INDEX
 from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall
+from webhook.policy.tier_access import is_named_by_owner
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import Tiers
+
+KUBERNETES_NAME = "system:"
+"""The start of the names of service accounts and of Kubernetes' own components, which no person's name may have."""
 
 MOST_LOOKUPS = 10
 """Look-ups for one controller at once."""
@@ -190,6 +196,28 @@ class Reviewer(msgspec.Struct, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
         """Judge whether an object may be stored as it is, and book it. Raises Refused for a person's mistake."""
         raise not_ours(request)
+
+    async def unentitled(self, request: Request, named: Iterable[str], facts: Facts) -> Refusal | None:
+        """Return the refusal of a user who names one of these tiers and lacks the right to use it.
+
+        A controller passes with a tier that a workload above names, because whoever applied that was asked about.
+        Anybody may write an owner into a pod, so this is for Kubernetes' own names alone: no person can have one.
+        """
+        user, policy, may_use = request.user_info, self.policy, self.cluster.lookups.may_use
+        # A command judges for nobody. The API server always names a user.
+        if not user.username:
+            return None
+        is_controller = user.username.startswith(KUBERNETES_NAME)
+        with needed_to("find out who may use a tier"):
+            for tier in dict.fromkeys(filter(None, named)):
+                passes = is_controller and is_named_by_owner(tier, facts, policy)
+                if passes or await may_use(user, tier, request.namespace):
+                    continue
+                own = allowed_tiers(facts.tenant, policy) if facts.tenant else policy.tiers
+                others = [each.name for each in own if await may_use(user, each.name, request.namespace)]
+                may = Aside("may-name", tiers=tuple(others)) if others else Aside("may-name-none")
+                return Refusal(Reason.TIER_ACCESS, "tier-not-for-user", user=user.username, tier=tier, may=may)
+        return None
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
         """Return the shortfall with the part of the usage that is reserved for the queue."""

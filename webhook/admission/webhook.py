@@ -8,6 +8,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import review
+from webhook.admission.entitled_workloads import EntitledWorkloadReviewer
 from webhook.admission.pod_updates import PodUpdateReviewer, ResourceClaimReviewer
 from webhook.admission.podgroups import (
     SCHEDULERS_GROUPS,
@@ -32,7 +33,6 @@ from webhook.policy.quota.budgets import budget_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant, tenant_quota_of
 from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.workloads.kind_table import KindTable
 from webhook.sentences.sentence import sentence
 
 LONGEST_REASON = 138
@@ -53,8 +53,11 @@ TABLE: Mapping[group_kind.GroupKind, ByOperation] = {
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
 """The reviewer of each kind and operation. TenantQuotas and Namespaces are separate (`Webhooks._answer_setup`)."""
-OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
-"""The reviewer of every kind in the table of workloads, and of those that the policy adds to it."""
+OF_WORKLOADS: Mapping[str, ByOperation] = {
+    "Anyone": {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer},
+    "RBAC": {CREATE: EntitledWorkloadReviewer, UPDATE: EntitledWorkloadReviewer},
+}
+"""The reviewer of every kind in the table of workloads, and of those that the policy adds to it, by `tierAccess`."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Called with every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
@@ -166,7 +169,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
-            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent, self.budget)
+            reviewer = reviewer_of(request, policy)(cluster, self.ledger, policy, self.recent, self.budget)
             judged = reviewer.mutate if webhook == "mutate" else reviewer.validate
             return request, await judged(request, mode)
         except Refused as refused:
@@ -178,12 +181,11 @@ class Webhooks(msgspec.Struct, frozen=True):
             return request, _refused(webhook, unparsable)
 
 
-def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
+def reviewer_of(request: Request, policy: TierPolicy) -> type[Reviewer]:
     """Return the reviewer of a request. Raises BadReview if there is none."""
     kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
-    operations = TABLE.get(kind) or (OF_WORKLOADS if kind in kinds.by_kind else {})
-    found = operations.get(request.operation)
-    if found is None or request.sub_resource:
+    operations = TABLE.get(kind) or (OF_WORKLOADS[policy.tier_access] if kind in policy.kinds.by_kind else {})
+    if request.sub_resource or (found := operations.get(request.operation)) is None:
         raise not_ours(request)
     return found
 

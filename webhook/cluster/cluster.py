@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.objects.podgroups import PodGroupTemplate, TemplateReference
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim
+from webhook.objects.user import User
 from webhook.objects.view import Tree
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
@@ -69,6 +70,9 @@ class Lookups(Protocol):
 
         If the runtime can't be read, return the workload and the runtime's name. Raises Refused for an invalid count.
         """
+
+    async def may_use(self, user: User, tier: str, namespace: str) -> bool:
+        """Tell whether RBAC gives a user the verb `use` on a tier's PriorityClass in a namespace."""
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
         """Tell whether an object of that name is stored now. The answer is no if that can't be read."""

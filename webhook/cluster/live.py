@@ -20,6 +20,7 @@ from webhook.cluster import views
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.pod_informer import RUNNING, SeenPod, seen_pod
 from webhook.cluster.watched import Watched, in_time
+from webhook.kube.access import is_allowed, use_of_class
 from webhook.kube.client import METADATA, Client, listed_objects, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import NoSuchApi, NotFound
@@ -28,6 +29,7 @@ from webhook.objects.group_kind import POD_GROUP, GroupKind
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
+from webhook.objects.user import User
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group
@@ -41,7 +43,7 @@ log = logging.getLogger(__name__)
 MADE_FOR = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim from a template, with the pod's name for it."""
 OBJECT_SECONDS = 5.0
-"""Seconds for which a group or claim is cached for commands, which read many pods of one and need no fresh one."""
+"""Seconds for which a user's right is cached, and for commands, which read many pods of one, a group or claim."""
 MOST_OBJECTS = 1024
 MOST_NAMESPACES = 64
 QUOTA_SECONDS = 2.0
@@ -107,6 +109,15 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         shown, home = f"{kind}/{name[:63]}", None if kind in kinds.cluster_wide else namespace
         async with in_time(shown):
             return await self._named(kinds.group, kinds.plurals[kind], home, name, shown)
+
+    async def may_use(self, user: User, tier: str, namespace: str) -> bool:
+        """Tell it from an answer of the last seconds too: a right that is given or taken away counts a moment later."""
+        async with in_time(f"the rights of {user.username[:LONGEST_NAME]}"):
+            key = ("use", user.key, tier, namespace)
+            allowed: bool = await self.objects.get(
+                key, lambda: is_allowed(self.client, user, use_of_class(tier, namespace))
+            )
+            return allowed
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
         """Tell whether the name is taken. If it can't be read, answer no, because the API server checks it after us."""

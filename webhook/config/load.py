@@ -182,6 +182,7 @@ def policy_of(file: PolicyFile) -> TierPolicy:
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
         untiered=file.untiered,
+        tier_access=file.tier_access,
         raise_by=Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
         checkpoint=Checkpoint(
@@ -267,6 +268,8 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
             yield f"demoteTo[{index}]: {name} is the highest tier, so nothing is demoted to it; write a lower one"
     if file.eviction_cost.kueue == "Write" and not file.kueue.workload_priority_classes:
         yield "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers"
+    if file.tier_access == "RBAC" and file.templates == "Off":
+        yield "tierAccess: RBAC needs templates: ValidateOnly or Mutate, which ask at the workload"
 
 
 REFERRED_TO = ("tiers", "kinds")

@@ -360,6 +360,7 @@ class PolicyFile(Section):
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     untiered: Literal["Assign", "Refuse"] = "Assign"
+    tier_access: Literal["Anyone", "RBAC"] = "Anyone"
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()

@@ -38,3 +38,12 @@ async def is_allowed(client: Client, user: User | None, attributes: Mapping[str,
     groups, extra = map(msgspec.json.decode, (user.groups, user.extra))
     who = {"user": user.username, "uid": user.uid, "groups": groups, "extra": extra}
     return (await ask(client, _AUTHORIZATION, "SubjectAccessReview", {**who, **attributes}, _Access)).allowed
+
+
+def use_of_class(name: str, namespace: str) -> dict[str, object]:
+    """Return the attributes of the verb `use` on a PriorityClass.
+
+    With the namespace, RBAC counts RoleBindings there too, although the class has none.
+    """
+    attributes = {"group": "scheduling.k8s.io", "resource": "priorityclasses", "verb": "use"}
+    return {"resourceAttributes": {**attributes, "name": name, "namespace": namespace}}

@@ -69,6 +69,7 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
     OVER_QUOTA = "over-quota"
     NAME_TAKEN = "name-taken"
+    TIER_ACCESS = "tier-access"
 
 
 OBJECT = "object"

@@ -53,6 +53,7 @@ from webhook.policy.values.tenants import OnExceed, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.policy.workloads.pod_groups import PodsTogether
+from webhook.policy.workloads.workload import Member
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -211,6 +212,13 @@ def pod_fit(
 ) -> QuotaVerdict:
     """Return the refusal of a pod whose charge falls short, with those of the tiers in which it would fit."""
     return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant, short.row)
+
+
+def request_of_member(member: Member, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
+    """Return the request of the pods that a template makes; its workload is the first of the facts' owners."""
+    facts = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
+    evidence = classify(member.template, [each for each in facts.owners if not each.place], policy.kinds)
+    return tier_request(member.template, facts, policy, evidence, holds_gpus=holds_gpus)
 
 
 def assignment_of(asked: TierRequest) -> Assignment:

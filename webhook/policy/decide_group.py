@@ -28,7 +28,7 @@ from webhook.policy.assignment.request import (
 )
 from webhook.policy.assignment.steps import earlier_assignment
 from webhook.policy.classification.classify import classify
-from webhook.policy.decide import Decision, assignment_of, decision_on_group, decision_with
+from webhook.policy.decide import Decision, assignment_of, decision_on_group, decision_with, request_of_member
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Usage
@@ -187,9 +187,7 @@ def _tier_of_group(
     if owner is None:
         return decision_on_group(own, assignment_of(own))
     member = max(owner.members, key=lambda each: _demands(each, policy))
-    evidence = classify(member.template, facts.owners, policy.kinds)
-    of_pods = structs.replace(facts, devices=member.devices, owners=(*member.makers, *facts.owners))
-    theirs = tier_request(member.template, of_pods, policy, evidence, holds_gpus=True)
+    theirs = request_of_member(member, facts, policy, holds_gpus=True)
     # A group that our earlier pass demoted gets the same again.
     written, assignment = read_assigned_by(wish.metadata.annotations), None
     if written is not None and written.demoted_from:

@@ -15,12 +15,11 @@ from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
-from webhook.policy.assignment.request import TIER_LABEL, Assignment, names_a_tier, tier_request
+from webhook.policy.assignment.request import TIER_LABEL, Assignment, names_a_tier
 from webhook.policy.assignment.steps import type_warnings
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
-from webhook.policy.classification.classify import classify
-from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings
+from webhook.policy.decide import Decision, assignment_of, decision_with, eviction_warnings, request_of_member
 from webhook.policy.devices import evicted_by
 from webhook.policy.metadata_keys import unknown_keys
 from webhook.policy.quota.charges import (
@@ -172,10 +171,7 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     for member, demand in zip(members, demands, strict=True):
         with _placed(member):
             if any(demands) or names_a_tier(member.template, policy):
-                owners = (*member.makers, *facts.owners)
-                evidence = classify(member.template, [each for each in owners if not each.place], policy.kinds)
-                of_member = structs.replace(facts, devices=member.devices, owners=owners)
-                asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+                asked = request_of_member(member, facts, policy, holds_gpus=demand > 0)
                 yield decision_with(asked, assignment_of(asked), demand, member.count, member.least)
             else:
                 class_within_ceiling(member.template, facts, policy)

@@ -91,7 +91,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods, and `reserved`
     are the nodes that are reserved for its pods. `mode_of_file` is that of a policy file that somebody names: the
     cluster's `mode` is then unknown. `templates` are the hooks of its pod templates, or its own, and `autoscaler` is
-    what its pods tell autoscalers.
+    what its pods tell autoscalers. `may_name` are the tiers that the user may name there; None if anyone may name all.
     """
 
     judged: bool = True
@@ -111,6 +111,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     changes: tuple[str, ...] = ()
     waits_for: str = ""
     reserved: tuple[NodeReservation, ...] = ()
+    may_name: tuple[str, ...] | None = None
     unread: tuple[str, ...] = ()
 
     @property

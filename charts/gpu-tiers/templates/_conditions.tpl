@@ -197,10 +197,13 @@ that a claim of a template has. Their spec is immutable, and their status is the
 A workload of a controller is reviewed only if it is a gang and its controller is none: the Job of a CronJob, the
 PyTorchJob of a Katib trial. An update is reviewed for its spec, its labels, and new values of our annotations, because a
 wrong one refuses every later pod. Removing one breaks nothing. Controllers write other annotations all the time.
+With tierAccess a controller's pods pass by its workload, so each is reviewed, and each change of what names its tier.
 Takes {root, gangs: the plurals of the gangs in the entry}.
 */}}
 {{- define "gpu-tiers.workloadConditions" -}}
-{{- if .gangs -}}
+{{- $rights := include "gpu-tiers.asksForRights" .root | eq "true" -}}
+{{- if $rights -}}
+{{- else if .gangs -}}
 - name: nobody-controls-it-or-it-is-a-gang-by-itself
   expression: >-
     !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) &&
@@ -213,6 +216,11 @@ Takes {root, gangs: the plurals of the gangs in the entry}.
 - name: somebody-changed-it
   expression: >-
     request.operation == 'CREATE' ||
+    {{- if $rights }}
+    object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
+    object.metadata.?annotations[?'gpu-tiers.dev/template-class'] !=
+    oldObject.metadata.?annotations[?'gpu-tiers.dev/template-class'] ||
+    {{- end }}
     object.?spec.orValue({}) != oldObject.?spec.orValue({}) ||
     object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) ||
     object.metadata.?annotations.orValue({}).exists(a, a.startsWith('gpu-tiers.dev/') &&

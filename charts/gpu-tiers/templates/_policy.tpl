@@ -118,6 +118,11 @@ ValidateOnly
 {{- end -}}
 {{- end -}}
 
+{{/* "true" where whoever names a tier needs the right to use it. */}}
+{{- define "gpu-tiers.asksForRights" -}}
+{{- eq "RBAC" (get (include "gpu-tiers.effectivePolicy" . | fromJson) "tierAccess" | toString) -}}
+{{- end -}}
+
 {{/* Add or Leave: whether a Job without a podFailurePolicy gets one. */}}
 {{- define "gpu-tiers.podFailurePolicy" -}}
 {{- $checkpoint := get (include "gpu-tiers.effectivePolicy" . | fromJson) "checkpoint" | default dict -}}

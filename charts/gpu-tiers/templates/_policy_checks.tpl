@@ -10,7 +10,7 @@ each problem.
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "demoteTo" "evictionCost" "hooks" "placement" "scheduling" "nodeSignals" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "demoteTo" "evictionCost" "tierAccess" "hooks" "placement" "scheduling" "nodeSignals" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -218,6 +218,12 @@ demoteTo[{{ $index }}]: {{ $name }} is the highest tier, so nothing is demoted t
 {{- define "gpu-tiers.evictionCost" -}}
 {{- if and (eq (dig "kueue" "" (default dict .evictionCost) | toString) "Write") (not (dig "workloadPriorityClasses" false (default dict .kueue))) }}
 evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.tierAccess" -}}
+{{- if and (eq (toString .tierAccess) "RBAC") (has (toString .templates) (list "Off" "false")) }}
+tierAccess: RBAC needs templates: ValidateOnly or Mutate, which ask at the workload
 {{- end -}}
 {{- end -}}
 

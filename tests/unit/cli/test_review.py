@@ -52,6 +52,19 @@ def test_what_a_job_itself_gets_is_shown_with_its_price() -> None:
     assert "[lost-node] added podFailurePolicy: " in shown
 
 
+def test_nobody_is_asked_offline_who_may_name_a_tier(tmp_path: Path) -> None:
+    policy, manifest = tmp_path / "policy.yaml", tmp_path / "job.yaml"
+    policy.write_text(policy_file(tierAccess="RBAC"))
+    manifest.write_text(json.dumps(a_job(a_pod().asking().of_tier("gpu-serving")).json()))
+    _, out, _ = review("-f", str(manifest), "--policy", str(policy))
+    assert (
+        "note: not checked: whether its user may name gpu-serving (tierAccess: RBAC). To see it: "
+        "kubectl auth can-i use priorityclasses/gpu-serving -n team-alpha --as USER" in out
+    )
+    manifest.write_text(json.dumps(a_job().json()))
+    assert "not checked" not in review("-f", str(manifest), "--policy", str(policy))[1]
+
+
 def test_it_says_how_pods_would_lie_to_others(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(policy_file(placement={"gpu-training": {"strategy": "Pack", "topologyKey": "rack"}}))

@@ -51,6 +51,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         'tiers[0].value: "0": should be greater than or equal to 1',
     ),
     "tiers without a default": ({"tiers": TWO_TIERS}, "defaultTier: is required"),
+    "rights that nobody would be asked for": (
+        {"tierAccess": "RBAC", "templates": "Off"},
+        "tierAccess: RBAC needs templates: ValidateOnly or Mutate, which ask at the workload",
+    ),
     "a demotion to no tier": ({"demoteTo": ["gpu-batch", "gold"]}, f'demoteTo[1]: unknown tier "gold"; {TIERS}'),
     "a demotion to the highest tier": (
         {"demoteTo": ["gpu-training"]},

@@ -34,6 +34,7 @@ from webhook.objects.pods import Named
 from webhook.objects.refusal import Refusal
 from webhook.objects.view import view
 from webhook.policy.assignment.assigned_by import assigned_by
+from webhook.policy.assignment.limits import EXPLICIT
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
 from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings, unknown_names
@@ -143,7 +144,17 @@ def _report(asked: ReviewOptions) -> Report:
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     found = [await judge.finding(each) for each in shown_while("judging", asked)]
-    return [_with_invalid(_of_files(each), judge.policy) for each in found]
+    noted = [msgspec.structs.replace(each, notes=(*each.notes, *_unasked(each, judge.policy))) for each in found]
+    return [_with_invalid(_of_files(each), judge.policy) for each in noted]
+
+
+def _unasked(finding: Finding, policy: TierPolicy) -> Iterator[str]:
+    """Yield a note of what nobody can be asked offline: whether its user may name its tier."""
+    given = finding.verdict.assignment
+    if policy.tier_access == "RBAC" and given and given.tier and given.step in EXPLICIT:
+        tier, namespace = given.demoted_from or given.tier.name, finding.document.namespace
+        ask = f"kubectl auth can-i use priorityclasses/{tier} -n {namespace} --as USER"
+        yield f"not checked: whether its user may name {tier} (tierAccess: RBAC). To see it: {ask}"
 
 
 def _of_files(finding: Finding) -> Finding:

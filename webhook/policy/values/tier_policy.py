@@ -246,6 +246,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     untiered: Literal["Assign", "Refuse"] = "Assign"
+    tier_access: Literal["Anyone", "RBAC"] = "Anyone"
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = msgspec.field(default_factory=Checkpoint)
