@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -135,6 +136,7 @@ class BudgetMeters:
     """The last status of each TenantQuota by its name, also of those that were deleted."""
     _notes: dict[str, Status] = field(default_factory=dict)
     _reported: set[object] = field(default_factory=set)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _stale: bool = True
     _sure: float = 0.0
     """When this leader was last sure to have seen all pods; 0 in a new term."""
@@ -151,7 +153,9 @@ class BudgetMeters:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(LOOK)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), LOOK)
+            self._woken.clear()
             await self.look()
 
     async def look(self) -> None:
@@ -185,11 +189,13 @@ class BudgetMeters:
             self._release(uid, now)
         if found is not None and tenant and meters:
             self._hold(uid, tenant, found, now if before else found.bound, now)
-            self._notes.pop(tenant, None)  # the write that counts the pod notes it too
+            self._notes.pop(tenant, None)
+            self.changed(tenant)  # the next leader has to know what was in use
 
     def pods_listed(self) -> None:
         """Note that all pods were listed again, because some events were missed."""
         self._stale = True
+        self._woken.set()
 
     def status(self, tenant: Tenant, before: Status) -> Status:
         """Return the status fields of budgets and grants; {} for a tenant that has none, or is not counted yet."""
