@@ -148,6 +148,16 @@ STORIES = (
         {"tier": "gpu-training"},
     ),
     Story(
+        "GpuTiersBudgetNearlyUsed",
+        {
+            'gpu_tiers_budget_used_gpu_hours{tenant="alpha",tier="gpu-training",flavor="",per="Month"}': "70+1x1600",
+            'gpu_tiers_budget_gpu_hours{tenant="alpha",tier="gpu-training",flavor="",per="Month"}': "100x1600",
+        },
+        "15m",
+        "Tenant alpha has used 85% of its GPU-hours of gpu-training.",
+        {"tenant": "alpha", "tier": "gpu-training", "per": "Month"},
+    ),
+    Story(
         "GpuTiersHeadWaitsWithRoom",
         {'gpu_tiers_queue_head_with_room_seconds{tenant="alpha"}': "0x4 60+60x1600"},
         "10m",

@@ -108,6 +108,8 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     without = {"charged elsewhere": "Kueue or KAI counts its GPUs"}
     alone = (each for each in found if not each.rows and (each.on_exceed in without or not each.problems))
     notes += [f"{each.name}: {without.get(each.on_exceed, 'no row limits its GPUs')}" for each in alone]
+    notes += [f"{each.name}: {budget.sentence}" for each in found for budget in each.budgets]
+    notes += [f"{each.name}: {grant}" for each in found for grant in each.grants]
     if any(row.pending for each in found for row in each.rows):
         notes.append("Used includes Pending: pods without a node count too.")
     if not found:

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
+from webhook.policy.quota.budgets import Status, granted, note_of, noted, state_of
 from webhook.policy.quota.queue_status import order_of_queue
 from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
 
@@ -96,8 +98,25 @@ class QueueShown(Shown, frozen=True):
         return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
 
+class BudgetShown(Shown, frozen=True):
+    """A budget of GPU-hours in its period, and the words for it. `row` is its name where it is why pods wait.
+
+    Times are in RFC 3339. `until` is when the period ends, and `runs_out` when the hours are used up if what runs now
+    runs on; "" for never.
+    """
+
+    row: str
+    gpu_hours: Gpus
+    used_hours: Gpus
+    until: str
+    runs_out: str
+    sentence: str
+
+
 class TenantShown(Shown, frozen=True):
     """A tenant. `problems` are sentences of conditions with a problem, and `queue_order` is one if it has a queue.
+
+    `grants` are sentences on the grants that apply now.
 
     `not_ready` is the one of Ready, if its quota is not or only partly active.
     """
@@ -109,6 +128,8 @@ class TenantShown(Shown, frozen=True):
     queue: QueueShown = QueueShown()
     queue_order: str = ""
     not_ready: str = ""
+    budgets: tuple[BudgetShown, ...] = ()
+    grants: tuple[str, ...] = ()
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
@@ -125,13 +146,24 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
     holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_rows(_trees(status.get("usage")), holds, pending)),
+        rows=tuple(_rows(_trees(status.get("usage")), holds, pending, found.tenant.spent if found.tenant else ())),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         queue=_queue(mapped(status.get("queue"))),
         queue_order=sentence(order_of_queue(found.tenant)) if found.tenant and found.tenant.has_queue else "",
         not_ready=not_ready(found),
+        budgets=tuple(_budgets(found.tenant, status)) if found.tenant else (),
+        grants=tuple(map(sentence, granted(status))),
     )
+
+
+def _budgets(tenant: Tenant, status: Status) -> Iterator[BudgetShown]:
+    for budget in tenant.budgets:
+        if used := noted(status, budget):
+            note = note_of(budget, used)
+            hours, spent = as_number(Decimal(note["usedHours"])), as_number(budget.gpu_hours)
+            words = sentence(state_of(budget, used))
+            yield BudgetShown(budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
 
 
 def not_ready(found: TenantQuota) -> str:
@@ -164,8 +196,13 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _rows(usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus]) -> Iterator[RowShown]:
-    """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too."""
+def _rows(
+    usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus], spent: Iterable[QuotaRow]
+) -> Iterator[RowShown]:
+    """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too.
+
+    Where a budget is used up that counts them, nothing is left.
+    """
     rows = [(each, _row(each, holds, pending)) for each in usage]
     for own, row in rows:
         bounds = (
@@ -173,7 +210,9 @@ def _rows(usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str,
             for its, other in rows
             if other.active and all(its.get(key) in (None, "", own.get(key)) for key in ("tier", "resourceFlavor"))
         )
-        yield replace(row, left=min((row.left, *bounds), key=float))
+        mine = own.get("tier"), own.get("resourceFlavor")
+        none = any(each.tier in (None, mine[0]) and each.flavor in (None, mine[1]) for each in spent)
+        yield replace(row, left=0 if none else min((row.left, *bounds), key=float))
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from importlib import metadata
 from itertools import product
 from typing import Literal, get_args
@@ -14,8 +15,9 @@ from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.work_lost import Saved
+from webhook.policy.quota.budgets import HOUR, Used, noted
 from webhook.policy.quota.tenant_status import NOTHING
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import Budget, Tenant, Usage
 from webhook.server.metrics import Metrics, Sample
 from webhook.server.running_ledger import RunningLedger
 
@@ -95,12 +97,23 @@ def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
     def on_rows(usage: Callable[[Tenant], Usage]) -> Iterator[Sample]:
         for tenant in cluster.tenants():
             for row, gpus in usage(tenant).items():
+                if row.spent:
+                    continue  # it is a budget, with metrics of its own
                 yield (tenant.name, row.tier or "", row.flavor or ""), float(gpus)
 
     def reserved(tenant: Tenant) -> Usage:
         booked, used, for_queue = ledger.usage(tenant), ledger.used(tenant), ledger.reserved_for_queue(tenant)
         return {row: gpus - used.get(row, NOTHING) - for_queue.get(row, NOTHING) for row, gpus in booked.items()}
 
+    def budgets(hours: Callable[[Budget, Used], Decimal]) -> Iterator[Sample]:
+        for found in cluster.tenant_quotas():
+            for budget in found.tenant.budgets if found.tenant else ():
+                if used := noted(found.status, budget):
+                    labels = found.name, budget.tier or "", budget.flavor or "", budget.per or ""
+                    yield labels, float(hours(budget, used))
+
+    metrics.sample("gpu_tiers_budget_gpu_hours", lambda: budgets(lambda budget, _: budget.gpu_hours))
+    metrics.sample("gpu_tiers_budget_used_gpu_hours", lambda: budgets(lambda _, used: used.gpu_seconds / HOUR))
     metrics.sample("gpu_tiers_quota_gpus", lambda: on_rows(lambda tenant: {row: row.hard for row in tenant.rows}))
     metrics.sample("gpu_tiers_ledger_gpus", lambda: on_rows(ledger.usage))
     metrics.sample("gpu_tiers_reserved_gpus", lambda: on_rows(reserved))

@@ -59,6 +59,9 @@ def in_queue(tenant: TenantShown, place: QueuedShown | None) -> Iterator[str]:
 def _why(tenant: TenantShown, place: QueuedShown) -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
     short = _short(row, place) if row else None
+    for each in tenant.budgets:
+        if each.row == place.short:
+            short = NoRoom(each.row, Decimal(0), Decimal(0), hours=each.sentence)
     before = blocked_by(tenant.queue.entries, place.nth)
     count = max(tenant.queue.workloads, place.nth)
     text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))

@@ -137,7 +137,7 @@ class NoRoom(msgspec.Struct, frozen=True):
     hard: Decimal
     never: bool = False
     reserved: Decimal = Decimal(0)
-    hours: Phrase | None = None
+    hours: Phrase | str = ""
 
     @classmethod
     def of(cls, found: Shortfall) -> "NoRoom":
