@@ -17,6 +17,7 @@ from tests.builders.world import FakeApi
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, SuiteSection, UsedSection
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
+from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, file_handler
 from webhook.policy.quota.tenant_quotas import read_tenant
 
@@ -49,10 +50,12 @@ def test_the_page_on_policy_tests_names_every_field_and_shows_a_good_suite() -> 
 def test_the_pages_on_quotas_name_every_field_and_show_a_good_quota() -> None:
     crd: Any = yaml.safe_load(page("charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml").text)
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    quotas = [page(f"docs/{name}.md") for name in ("quota", "queueing", "lending")]
+    quotas = [page(f"docs/{name}.md") for name in ("quota", "queueing", "lending", "budgets")]
     assert [field for field in spec if not any(field in each.text for each in quotas)] == []
-    (shown,) = quotas[0].blocks("yaml")
+    (shown,), (of_hours,) = quotas[0].blocks("yaml"), quotas[-1].blocks("yaml")
     assert read_tenant(yaml.safe_load(shown.text)).max_tier == "gpu-training"
+    assert tenant_quota_problems(yaml.safe_load(of_hours.text)) == []
+    assert len(read_tenant(yaml.safe_load(of_hours.text)).budgets) == 2
 
 
 def test_the_values_of_the_migration_say_what_its_policy_says() -> None:

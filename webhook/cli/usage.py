@@ -108,13 +108,22 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     without = {"charged elsewhere": "Kueue or KAI counts its GPUs"}
     alone = (each for each in found if not each.rows and (each.on_exceed in without or not each.problems))
     notes += [f"{each.name}: {without.get(each.on_exceed, 'no row limits its GPUs')}" for each in alone]
-    notes += [f"{each.name}: {budget.sentence}" for each in found for budget in each.budgets]
     notes += [f"{each.name}: {grant}" for each in found for grant in each.grants]
     if any(row.pending for each in found for row in each.rows):
         notes.append("Used includes Pending: pods without a node count too.")
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
-    tables = (*((Table(columns, rows),) if rows else ()), *map(_line, filter(lambda each: each.queue.entries, found)))
+    hours = [
+        (each.name, one.of, f"{one.used_hours:,}", f"{one.gpu_hours:,}", one.until or "-", one.runs_out or "-")
+        for each in found
+        for one in each.budgets
+    ]
+    of_hours = Table(("Tenant", "GPU-hours of", "Used", "Hard", "Until", "Used up on, if what runs now runs on"), hours)
+    tables = (
+        *((Table(columns, rows),) if rows else ()),
+        *((of_hours,) if hours else ()),
+        *map(_line, filter(lambda each: each.queue.entries, found)),
+    )
     return Answer(found, tables, notes)
 
 

@@ -99,12 +99,13 @@ class QueueShown(Shown, frozen=True):
 
 
 class BudgetShown(Shown, frozen=True):
-    """A budget of GPU-hours in its period, and the words for it. `row` is its name where it is why pods wait.
+    """A budget of GPU-hours of a tier or flavor in its period, and the words for it. `row` is its name where pods wait.
 
     Times are in RFC 3339. `until` is when the period ends, and `runs_out` when the hours are used up if what runs now
     runs on; "" for never.
     """
 
+    of: str
     row: str
     gpu_hours: Gpus
     used_hours: Gpus
@@ -163,7 +164,8 @@ def _budgets(tenant: Tenant, status: Status) -> Iterator[BudgetShown]:
             note = note_of(budget, used)
             hours, spent = as_number(Decimal(note["usedHours"])), as_number(budget.gpu_hours)
             words = sentence(state_of(budget, used))
-            yield BudgetShown(budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
+            of = " on ".join(name for name in (budget.tier, budget.flavor) if name) or "total"
+            yield BudgetShown(of, budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
 
 
 def not_ready(found: TenantQuota) -> str:

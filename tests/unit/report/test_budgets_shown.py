@@ -1,0 +1,67 @@
+"""People see what a tenant has used of its GPU-hours, and until when it has more GPUs."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from webhook.cli.usage import usage_answer
+from webhook.cli.why_pending.queue_position import _why
+from webhook.policy.quota.budgets import budget_warnings
+from webhook.policy.quota.tenant_quotas import tenant_quota_of
+from webhook.report.tenants import QueuedShown, QueueShown, TenantShown, tenant_shown
+from webhook.sentences.sentence import sentence
+
+
+def quota(used_gpu_seconds: int, **more: Any) -> dict[str, Any]:
+    budget = {"tier": "gpu-training", "gpuHours": 5000, "per": "Month", "timeZone": "Europe/Berlin"}
+    period = {"from": "2026-10-31T23:00:00Z", "until": "2026-11-30T23:00:00Z", "since": "2026-10-31T23:00:00Z"}
+    used = {"usedGpuSeconds": str(used_gpu_seconds), "gpus": "8", "asOf": "2026-11-20T10:00:00.000Z"}
+    grant = {"tier": "gpu-training", "gpus": "8", "from": "2026-11-20T00:00:00Z", "until": "2026-12-15T00:00:00Z"}
+    rows = [{"tier": "gpu-training", "hard": "16", "used": "8"}, {"hard": "16", "used": "8"}]
+    return {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": "alpha"},
+        "spec": {
+            "namespaceSelector": {},
+            "quotas": [{"tier": "gpu-training", "gpus": 8}, {"gpus": 16}],
+            "budgets": [{**budget, **more}],
+            "grants": [{**grant, "gpus": 8}],
+        },
+        "status": {
+            "budgets": [{"tier": "gpu-training", "per": "Month", "timeZone": "Europe/Berlin", **period, **used}],
+            "grants": [grant],
+            "usage": rows,
+        },
+    }
+
+
+def shown(used_gpu_seconds: int) -> TenantShown:
+    return tenant_shown(tenant_quota_of(quota(used_gpu_seconds)))
+
+
+def test_usage_tells_when_the_hours_are_used_up_and_until_when_a_row_has_more() -> None:
+    answer = usage_answer([shown(4200 * 3600)])
+    _, hours = answer.tables
+    assert hours.rows == [("alpha", "gpu-training", "4,200", "5,000", "2026-11-30T23:00:00Z", "2026-11-24T14:00:00Z")]
+    assert "alpha: gpu-training has 8 GPUs more until 15 December 2026, 00:00 UTC" in answer.notes
+
+
+def test_where_a_budget_is_used_up_no_quota_is_left_in_what_it_counts() -> None:
+    assert [row.left for row in shown(4200 * 3600).rows] == [8, 8]
+    assert [row.left for row in shown(5000 * 3600).rows] == [0, 8]
+
+
+def test_who_applies_a_tenantquota_reads_when_its_hours_end() -> None:
+    tree = quota(4200 * 3600)
+    tenant = tenant_quota_of(tree).tenant
+    assert tenant is not None
+    (warning,) = map(sentence, budget_warnings(tenant, tree["status"]))
+    assert "4,200 of 5,000 GPU-hours of gpu-training are used, 84 %" in warning
+    assert "uses them up on 24 November 2026, 15:00 Europe/Berlin" in warning
+
+
+def test_a_pod_that_waits_for_hours_reads_when_there_are_new_ones() -> None:
+    place = QueuedShown(1, "lab", "Pod/p", "u", "gpu-training", 1, 2, "", "GPU-hours of gpu-training")
+    tenant = replace(shown(5000 * 3600), queue=QueueShown(1, 2, 1, (place,)))
+    assert "new hours on 1 December 2026, 00:00 Europe/Berlin" in _why(tenant, place)
