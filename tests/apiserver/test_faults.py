@@ -7,6 +7,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -100,6 +102,50 @@ async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
         if status == EXISTS:
             return CREATED, (await api.ask("GET", f"{path}/{tree['metadata']['name']}"))[1]
         assert status == 0 or status >= OVERLOADED or "try again" in said.get("message", ""), said
+
+
+async def test_five_hundred_creates_in_the_last_seconds_of_a_budget_and_three_replicas(three: Arena) -> None:
+    """Ten GPUs use up twenty GPU-seconds; all replicas refuse within seconds of that, and admit with new hours."""
+    name, path = "hours", "/api/v1/namespaces/hours/pods"
+    quota = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas/hours"
+    three.add_tenants(Plan((Team(name, (name,), {None: 1000}),), ()))
+    begins, ends = (datetime.fromtimestamp(time.time() + each, UTC).isoformat("T", "seconds") for each in (-1, 3600))
+
+    def with_hours(gpu_seconds: float) -> Tree:
+        hours = str(round(Decimal(gpu_seconds) / 3600, 6))
+        return {"spec": {"budgets": [{"gpuHours": hours, "from": begins, "until": ends}]}}
+
+    async with Api(three.cluster.kubeconfig) as api:
+        assert (await api.ask("PATCH", quota, with_hours(20)))[0] == 200
+        for number in range(10):
+            assert (await decided(api, path, gpu_pod(f"runs-{number}", 1)))[0] == CREATED
+            to = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": f"runs-{number}"},
+                "target": {"name": "n"},
+            }
+            assert (await api.ask("POST", f"{path}/runs-{number}/binding", to))[0] == CREATED
+        used_up = time.monotonic() + 2
+
+        async def create(number: int) -> tuple[float, int, str]:
+            status, said = await decided(api, path, gpu_pod(f"late-{number}", 1))
+            return time.monotonic(), status, said.get("message", "")
+
+        answers = await asyncio.gather(*map(create, range(500)))
+        late = [at - used_up for at, status, _ in answers if status == CREATED]
+        refused = [said for _, status, said in answers if status == FORBIDDEN]
+        assert max(late, default=0) < 5, "seconds: the look, the note, the watch"
+        assert len(refused) > 100
+        assert [each for each in refused if "[budget-used-up]" not in each] == []
+        assert {(await create(number))[1] for number in range(500, 530)} == {FORBIDDEN}, "every replica refuses"
+
+        assert (await api.ask("PATCH", quota, with_hours(100_000)))[0] == 200
+        deadline = time.monotonic() + 30
+        while (await create(530))[1] != CREATED:
+            assert time.monotonic() < deadline, "there are new hours"
+        await asyncio.sleep(1)
+        assert {(await create(number))[1] for number in range(531, 561)} == {CREATED}
 
 
 def jobs_of(namespace: str) -> str:

@@ -346,3 +346,26 @@ async def test_a_budget_between_two_times_counts_only_there() -> None:
         await site.look()
         states.append((site.status["hours"], bool(site.tenants()[0].spent)))
     assert states == [("", False), ("total 0.5/1", False), ("total 1.5/1", True), ("", False)]
+
+
+async def test_a_pod_that_is_force_deleted_and_made_again_by_other_names_hides_nothing() -> None:
+    site = a_site(MONTHLY)
+    await site.lead()
+    for nth in range(60):
+        site.begin(Ran(f"name-{nth}", training(8), site.now, site.now + 10, stays=False))
+        site.now += 10
+        site.end(f"name-{nth}")
+    assert abs(float(site.note().gpu_seconds) - 60 * 10 * 8) <= 60 * 8
+
+
+async def test_a_leader_whose_clock_was_an_hour_ahead_makes_the_next_one_count_no_second_twice() -> None:
+    site = a_site(MONTHLY)
+    await site.lead()
+    site.begin(Ran("p", training(1), site.now, site.now + DAY))
+    site.now += HOUR
+    await site.look()
+    site.now -= HOUR / 2
+    await site.lead()
+    site.now += HOUR
+    await site.look()
+    assert abs(float(site.note().gpu_seconds) - 1.5 * HOUR) < 2
