@@ -75,12 +75,19 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
 
 
 class GpuHours(Shown, frozen=True):
-    """The GPU-hours of a tenant's pods on nodes; a flavor is empty if the policy has none."""
+    """The GPU-hours of a tenant's pods on nodes, and their price; a flavor is empty if the policy has none."""
 
     tenant: str
     tier: str
     flavor: str
     gpu_hours: float
+    price: float | None = None
+
+
+def prices(prometheus: str) -> dict[str, float]:
+    """Return the price of a GPU-hour by flavor, for those that have one. Raises NoAnswer."""
+    found = numbers(prometheus, "max by (flavor) (gpu_tiers_gpu_hour_price)", ("flavor",))
+    return {flavor: price for (flavor,), price in found.items()}
 
 
 def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Answer:
@@ -89,14 +96,31 @@ def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Ans
     counter = TABLE["gpu_tiers_gpu_seconds_total"]
     query = f"sum by ({', '.join(counter.labels)}) (increase({counter.name}[{since}])) / 3600"
     answer = numbers(prometheus, query, counter.labels)
-    found = [GpuHours(tenant, tier, flavor, round(hours, 3)) for (tenant, tier, flavor), hours in answer.items()]
+    of_hour = prices(prometheus)
+    found = [
+        GpuHours(
+            tenant, tier, flavor, round(hours, 3), round(hours * of_hour[flavor], 2) if flavor in of_hour else None
+        )
+        for (tenant, tier, flavor), hours in answer.items()
+    ]
     shown_hours = (each for each in found if each.gpu_hours and (not names or each.tenant in names))
     wanted = sorted(shown_hours, key=lambda each: (each.tenant, -each.gpu_hours))
-    rows = [(each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}") for each in wanted]
-    total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}."
+    rows = [
+        (each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}", _price(each.price))
+        for each in wanted
+    ]
+    costs = sum(each.price for each in wanted if each.price is not None)
+    priced = f", for {costs:,.2f} where a flavor has a price" if of_hour else ""
+    total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}{priced}."
     nothing = f"Prometheus has no GPU-hours in {since}. Is gpu-tiers scraped, and does Prometheus keep {since}?"
-    table = Table(("Tenant", "Tier", "Flavor", "GPU-hours"), rows)
+    columns = ("Tenant", "Tier", "Flavor", "GPU-hours", "Price")
+    shown_columns = len(columns) - (0 if of_hour else 1)
+    table = Table(columns[:shown_columns], [row[:shown_columns] for row in rows])
     return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))
+
+
+def _price(price: float | None) -> str:
+    return "-" if price is None else f"{price:,.2f}"
 
 
 NO_PROMETHEUS = (
@@ -131,21 +155,23 @@ def loss_report(
             numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
             for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
         )
+        of_hour = prices(prometheus)
     except NoAnswer as problem:
         fail(str(problem))
-    found = report_of(since, pods, lost)
-    cells = [each.cells for each in found.rows]
+    found = report_of(since, pods, lost, of_hour)
+    cells, columns = [each.cells for each in found.rows], PRICED if of_hour else COLUMNS
     if output == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *cells])
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *cells])
     else:
-        tables = (Table(COLUMNS, [tuple(cell or "-" for cell in row) for row in cells]),) if cells else ()
+        tables = (Table(columns, [tuple(cell or "-" for cell in row) for row in cells]),) if cells else ()
         write(Answer(found, tables, tuple(_notes(found))), output)
 
 
 class LossRow(Shown, frozen=True):
     """Evictions of a tenant's pods of a tier for pods of another; "" stands for none, and for unknown.
 
-    The rest, neither `saved` nor `not_saved`, is unknown. `lost` is None if no work was evicted.
+    The rest, neither `saved` nor `not_saved`, is unknown. `lost` is None if no work was evicted, and `price` is that of
+    what was lost on GPUs of flavors with a price; None if no flavor has one.
     """
 
     tenant: str
@@ -155,13 +181,15 @@ class LossRow(Shown, frozen=True):
     saved: int
     not_saved: int
     lost: Work | None
+    price: float | None = None
 
     @property
     def cells(self) -> tuple[str, ...]:
         pods, lost = (self.pods, self.saved, self.not_saved, self.pods - self.saved - self.not_saved), ("0.00", "")
         if self.lost:
             lost = f"{self.lost.gpu_seconds / 3600:.2f}", "yes" if self.lost.exact else "at most"
-        return (self.tenant, self.tier, self.evictor, *map(str, pods), *lost)
+        priced = () if self.price is None else (f"{self.price:.2f}",)
+        return (self.tenant, self.tier, self.evictor, *map(str, pods), *lost, *priced)
 
 
 class LossReport(Shown, frozen=True):
@@ -193,34 +221,38 @@ def growth(series: str, since: str) -> str:
 UNHOOKED = ("no-hook", "nothing-listens")
 
 
-def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
-    """Return the report by the two counters, the rows with the largest loss first."""
+def report_of(since: str, pods: _Counted, lost: _Counted, of_hour: Mapping[str, float]) -> LossReport:
+    """Return the report by the two counters and the prices of GPU-hours, the rows with the largest loss first."""
     groups: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for (tier, evictor, tenant, outcome), count in pods.items():
         if round(count):
             groups[tenant, tier, evictor][outcome] = round(count)
     work: defaultdict[tuple[str, str, str], list[Work]] = defaultdict(list)
-    for (tier, evictor, tenant, _, exact), gpu_seconds in lost.items():
+    costs: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for (tier, evictor, tenant, _, exact, flavor), gpu_seconds in lost.items():
         if gpu_seconds:
             work[tenant, tier, evictor].append(Work(gpu_seconds, exact == "true"))
+            costs[tenant, tier, evictor] += gpu_seconds / 3600 * of_hour.get(flavor, 0.0)
     rows = []
     for key in {*groups, *work}:
         outcomes, lost_work = groups[key], work[key]
         not_saved = sum(outcomes.get(each, 0) for each in NOT_SAVED)
         saved, total = outcomes.get("saved", 0), summed(lost_work) if lost_work else None
-        rows.append(LossRow(*key, sum(outcomes.values()), saved, not_saved, total))
+        price = round(costs[key], 2) if of_hour else None
+        rows.append(LossRow(*key, sum(outcomes.values()), saved, not_saved, total, price))
     rows.sort(key=lambda each: (-(each.lost.gpu_seconds if each.lost else 0.0), each.tenant, each.tier, each.evictor))
     unhooked = [Work(gpus, key[4] == "true") for key, gpus in lost.items() if key[3] in UNHOOKED and gpus]
     # A hook's savings are the loss without one, minus the loss of as many evictions with a save: a low estimate.
     all_saved, would_save = sum(count for (*_, outcome), count in pods.items() if outcome == "saved"), None
     if all_saved:
-        lost_by_each = sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome == "saved") / all_saved
+        lost_by_each = sum(gpus for (*_, outcome, _, _), gpus in lost.items() if outcome == "saved") / all_saved
         bare = sum(count for (*_, outcome), count in pods.items() if outcome in UNHOOKED)
         would_save = max(0.0, sum(each.gpu_seconds for each in unhooked) - bare * lost_by_each)
     return LossReport(since, tuple(rows), summed(unhooked) if unhooked else None, would_save)
 
 
 COLUMNS = ("Tenant", "Tier", "Evicted for", "Pods", "Saved", "Not saved", "Not known", "GPU-hours lost", "Exact")
+PRICED = (*COLUMNS, "Price of them")
 
 
 def _notes(found: LossReport) -> Iterator[str]:

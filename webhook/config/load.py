@@ -162,7 +162,7 @@ def policy_of(file: PolicyFile) -> TierPolicy:
         ),
         flavor_unnamed=file.flavor_unnamed,
         uncounted=file.uncounted,
-        flavors=tuple(Flavor(each.name, each.node_labels) for each in file.resource_flavors),
+        flavors=tuple(Flavor(each.name, each.node_labels, each.gpu_hour_price) for each in file.resource_flavors),
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,
         demote_to=file.demote_to,

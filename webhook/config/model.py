@@ -109,10 +109,11 @@ class ResourceSection(Section):
 
 
 class FlavorSection(Section):
-    """GPUs of one model, known by the labels of their nodes."""
+    """GPUs of one model, known by the labels of their nodes, with the price of a GPU-hour in the site's currency."""
 
     name: Name
     node_labels: dict[str, str] = Field(min_length=1)
+    gpu_hour_price: Decimal | None = Field(default=None, ge=0, max_digits=12, decimal_places=6)
 
 
 class MatchSection(Section):

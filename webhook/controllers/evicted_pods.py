@@ -266,11 +266,13 @@ class EvictedPods:
             return None
         tenant = self.tenant_name(found.namespace) or ""
         gpus = written(found.charge.gpus)
-        return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
+        tier, flavor = found.charge.tier or "", found.charge.flavor or ""
+        return PodShown(found.namespace, found.name, uid, tier=tier, tenant=tenant, gpus=gpus, flavor=flavor)
 
     def _shown(self, pod: Pod) -> PodShown:
         metadata, policy = pod.metadata, self.policy()
         tier, holders = policy.tiers.of_class(pod.spec.priority_class_name), _holders(pod, policy)
+        used = self.last_used(metadata.uid)
         handlers = [each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop]
         return PodShown(
             namespace=metadata.namespace,
@@ -279,6 +281,7 @@ class EvictedPods:
             tier=tier.name if tier else "",
             tenant=self.tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), policy)),
+            flavor=(used.charge.flavor or "") if used else "",
             hook=kind_seen(handlers, listens=any(volume.name == VOLUME for volume in pod.spec.volumes)),
         )
 

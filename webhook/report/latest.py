@@ -72,7 +72,8 @@ NOT_KNOWN = ""
 class PodShown(Shown, frozen=True):
     """A pod as it was: `tier` and `tenant` are "" for none, `gpus` in GPUs as Kubernetes writes quantities.
 
-    `hook` is the kind of hook by which it saves, as far as the pod shows it; "" if it was not read.
+    `hook` is the kind of hook by which it saves, as far as the pod shows it; "" if it was not read. `flavor` is that of
+    its GPUs, "" if it is not known.
     """
 
     namespace: str
@@ -82,6 +83,7 @@ class PodShown(Shown, frozen=True):
     tenant: str = ""
     gpus: str = "0"
     hook: str = ""
+    flavor: str = ""
 
     def __str__(self) -> str:
         no_tier = "tier not known" if self.gpus == NOT_KNOWN else "no tier"

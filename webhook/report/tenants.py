@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
-from webhook.policy.quota.budgets import Status, granted, note_of, noted, state_of
+from webhook.policy.quota.budgets import HOUR, Status, granted, note_of, noted, state_of
 from webhook.policy.quota.queue_status import order_of_queue
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tier_policy import Flavor
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
 
@@ -138,8 +139,11 @@ def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
     return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
 
 
-def tenant_shown(found: TenantQuota) -> TenantShown:
-    """Return a TenantQuota by its own status; one that nobody has counted yet has no rows."""
+def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantShown:
+    """Return a TenantQuota by its own status; one that nobody has counted yet has no rows.
+
+    `flavors` have the prices of GPU-hours.
+    """
     status = found.status
     waiting = _trees(mapped(status.get("pending")).get("rows"))
     pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in waiting}
@@ -153,17 +157,20 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
         queue=_queue(mapped(status.get("queue"))),
         queue_order=sentence(order_of_queue(found.tenant)) if found.tenant and found.tenant.has_queue else "",
         not_ready=not_ready(found),
-        budgets=tuple(_budgets(found.tenant, status)) if found.tenant else (),
+        budgets=tuple(_budgets(found.tenant, status, flavors)) if found.tenant else (),
         grants=tuple(map(sentence, granted(status))),
     )
 
 
-def _budgets(tenant: Tenant, status: Status) -> Iterator[BudgetShown]:
+def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Iterator[BudgetShown]:
+    of_hour = {each.name: each.price for each in flavors if each.price is not None}
     for budget in tenant.budgets:
         if used := noted(status, budget):
             note = note_of(budget, used)
             hours, spent = as_number(Decimal(note["usedHours"])), as_number(budget.gpu_hours)
             words = sentence(state_of(budget, used))
+            if budget.flavor in of_hour:
+                words += f"; they cost {used.gpu_seconds / HOUR * of_hour[budget.flavor]:,.2f}"
             of = " on ".join(name for name in (budget.tier, budget.flavor) if name) or "total"
             yield BudgetShown(of, budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
 

@@ -173,7 +173,9 @@ def _count(metrics: Metrics, preemption: Preemption) -> None:
     labels = victim.tier, by.tier if by else "", victim.tenant, preemption.saved
     metrics.count("gpu_tiers_preemptions_total", *labels)
     if lost := preemption.lost:
-        metrics.add("gpu_tiers_lost_gpu_seconds_total", lost.gpu_seconds, *labels, str(lost.exact).lower())
+        metrics.add(
+            "gpu_tiers_lost_gpu_seconds_total", lost.gpu_seconds, *labels, str(lost.exact).lower(), victim.flavor
+        )
     metrics.count("gpu_tiers_checkpoints_total", victim.tier, preemption.saved)
     if preemption.save_seconds is not None:
         metrics.observe("gpu_tiers_checkpoint_seconds", float(preemption.save_seconds), victim.tier)

@@ -36,6 +36,12 @@ def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
         policy = active.current()
         yield (policy.mode.name, str(policy.adoption).lower(), active.digest), 1
 
+    def prices() -> Iterator[Sample]:
+        for flavor in active.current().flavors:
+            if flavor.price is not None:
+                yield (flavor.name,), float(flavor.price)
+
+    metrics.sample("gpu_tiers_gpu_hour_price", prices)
     metrics.sample("gpu_tiers_policy_info", info)
     metrics.sample("gpu_tiers_policy_loaded_timestamp_seconds", lambda: [((), active.since)])
     metrics.sample("gpu_tiers_policy_taken", lambda: [((), float(not active.problem))])

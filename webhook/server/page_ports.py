@@ -118,7 +118,8 @@ def page_sources(
         return replace(found, reserved=reservations_shown(taken or ()))
 
     def tenants() -> Sequence[TenantShown]:
-        return [tenant_shown(each) for each in sorted(known.tenant_quotas(), key=lambda found: found.name)]
+        flavors, found = active.current().flavors, sorted(known.tenant_quotas(), key=lambda found: found.name)
+        return [tenant_shown(each, flavors) for each in found]
 
     def forward(pod: str) -> str:
         """Return the command that reaches the page of a pod; "" outside a cluster, where a replica is no pod."""

@@ -11,9 +11,17 @@ from tests.unit.cli.conftest import Answering
 from webhook.cli.main import app
 
 
-def prometheus(answering: Answering, body: str, status: int = 200, asked: list[str] | None = None) -> str:
-    """The option with the address of a stand-in for Prometheus that answers with these bytes."""
-    return f"--prometheus={answering(lambda _: (status, body), asked)}/"
+def prometheus(
+    answering: Answering, body: str, status: int = 200, asked: list[str] | None = None, prices: str = ""
+) -> str:
+    """The option with the address of a stand-in for Prometheus that answers with these bytes, and these prices."""
+
+    questions = [] if asked is None else asked
+
+    def answer(_: str) -> tuple[int, str]:
+        return (status, body) if "gpu_hour_price" not in questions[-1] else (200, prices or vector())
+
+    return f"--prometheus={answering(answer, questions)}/"
 
 
 def vector(*rows: tuple[str, str, str, str]) -> str:
@@ -54,9 +62,21 @@ def test_a_months_gpu_hours(answering: Answering) -> None:
     ]
 
 
+def test_with_the_price_of_a_gpu_hour_of_each_flavor_that_has_one(answering: Answering) -> None:
+    result = usage("--since=30d", prometheus(answering, MONTH, prices=vector(("", "", "h100", "2.5"))))
+    assert result.stdout.splitlines() == [
+        "TENANT   TIER           FLAVOR   GPU-HOURS   PRICE",
+        "alpha    gpu-training   h100     5760.0      14,400.10",
+        "alpha    gpu-batch      h100     80.0        200.00",
+        "beta     gpu-batch      -        12.2        -",
+        "",
+        "5852.3 GPU-hours in 30d, for 14,600.10 where a flavor has a price.",
+    ]
+
+
 def test_of_one_tenant_as_json(answering: Answering) -> None:
     result = usage("beta", "--since=4w", prometheus(answering, MONTH), "-o", "json")
-    said = {"tenant": "beta", "tier": "gpu-batch", "flavor": "", "gpuHours": 12.25}
+    said = {"tenant": "beta", "tier": "gpu-batch", "flavor": "", "gpuHours": 12.25, "price": None}
     assert json.loads(result.stdout)["items"] == [said]
 
 

@@ -31,17 +31,18 @@ PAIR = ("gpu-batch", "gpu-training", "alpha")
 def test_a_hook_would_have_saved_what_is_lost_without_less_what_evictions_lose_that_save() -> None:
     pods = {(*PAIR, "saved"): 10.0, (*PAIR, "no-hook"): 3.0, (*PAIR, "nothing-listens"): 1.0}
     lost = {
-        (*PAIR, "saved", "true"): 200.0,
-        (*PAIR, "no-hook", "false"): 7_000.0,
-        (*PAIR, "nothing-listens", "true"): 500.0,
+        (*PAIR, "saved", "true", "h100"): 200.0,
+        (*PAIR, "no-hook", "false", "h100"): 7_200.0,
+        (*PAIR, "nothing-listens", "true", ""): 300.0,
     }
-    found = report_of("7d", pods, lost)
+    found = report_of("7d", pods, lost, {"h100": 3.0})
     assert found.unhooked == Work(7_500.0, exact=False)
     assert found.hook_would_save == 7_420.0, "four evictions that lose 20 GPU-seconds each"
+    assert found.rows[0].price == round(7_400 / 3600 * 3, 2), "what was lost on GPUs that have a price"
 
 
 def test_without_a_save_nothing_shows_what_a_hook_would_have_saved() -> None:
-    found = report_of("7d", {(*PAIR, "no-hook"): 1.0}, {(*PAIR, "no-hook", "false"): 60.0})
+    found = report_of("7d", {(*PAIR, "no-hook"): 1.0}, {(*PAIR, "no-hook", "false", ""): 60.0}, {})
     assert found.hook_would_save is None
     assert found.rows[0].lost == Work(60.0, exact=False)
     first, *_ = _notes(found)

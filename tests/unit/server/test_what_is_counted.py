@@ -179,8 +179,8 @@ def test_what_preemptions_lose_by_tier_of_victim_and_preemptor_and_whether_it_is
     _count(metrics, a_preemption("unknown", lost=None))
     who = ("gpu-batch", "gpu-training", "beta")
     assert shown(metrics, "gpu_tiers_lost_gpu_seconds_total") == {
-        (*who, "saved", "true"): 48,
-        (*who, "no-hook", "false"): 3600,
+        (*who, "saved", "true", ""): 48,
+        (*who, "no-hook", "false", ""): 3600,
     }
     assert shown(metrics, "gpu_tiers_preemptions_total") == {
         (*who, "saved"): 2,

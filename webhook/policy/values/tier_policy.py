@@ -150,10 +150,11 @@ class GpuShare(msgspec.Struct, frozen=True):
 
 
 class Flavor(msgspec.Struct, frozen=True):
-    """GPUs of one model, identified by the labels of their nodes."""
+    """GPUs of one model, identified by the labels of their nodes. `price` is that of a GPU-hour, if there is one."""
 
     name: str
     node_labels: Mapping[str, str]
+    price: Decimal | None = None
 
 
 class Match(msgspec.Struct, frozen=True):
