@@ -47,7 +47,7 @@ from webhook.policy.quota.charges import (
 )
 from webhook.policy.quota.demand import demand_of, gpus_of_pods, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
-from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
+from webhook.policy.quota.refusals import NOWHERE, POD, beyond_budgets, fit_over_quota, over_quota
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import OnExceed, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -135,8 +135,9 @@ def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     of_hook = hook_warnings(asked.pod, decision.hook, asked.policy.checkpoint, bare=bare)
     of_gpus = unlisted_warnings(asked.pod, asked.policy)
     of_keys = unknown_keys((asked.pod.metadata,))
-    of_eviction = eviction_warnings(decision)
-    return (*of_keys, *type_warnings(asked, decision.assignment), *of_gpus, *of_eviction, *of_hook)
+    of_eviction, charge, tenant = eviction_warnings(decision), decision.charge, asked.facts.tenant
+    of_hours = beyond_budgets([charge], tenant) if charge is not None and tenant is not None else ()
+    return (*of_keys, *of_hours, *type_warnings(asked, decision.assignment), *of_gpus, *of_eviction, *of_hook)
 
 
 def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:

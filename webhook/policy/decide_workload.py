@@ -37,6 +37,7 @@ from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.queue_status import hold_warnings
 from webhook.policy.quota.refusals import (
     Applied,
+    beyond_budgets,
     drawn,
     fit_over_quota,
     growth_warnings,
@@ -277,9 +278,16 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> 
     `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
     `reserved` is the part of the usage that is reserved for the tenant's queue.
     """
-    tenant, row = decision.facts.tenant, decision.own.row
+    tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return QuotaVerdict()
+    fit = _fit_of(decision, tenant, usage, reserved)
+    of_hours = tuple(beyond_budgets(decision.charges, tenant))
+    return replace(fit, warnings=fit.warnings + of_hours) if of_hours else fit
+
+
+def _fit_of(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> QuotaVerdict:
+    row = decision.own.row
     charges, needed, applied = decision.charges, decision.needed, _applied(decision, tenant, usage, reserved)
     # 1. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
     lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and usage is not None else ()

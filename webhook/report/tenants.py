@@ -220,7 +220,8 @@ def _rows(
             if other.active and all(its.get(key) in (None, "", own.get(key)) for key in ("tier", "resourceFlavor"))
         )
         mine = own.get("tier"), own.get("resourceFlavor")
-        none = any(each.tier in (None, mine[0]) and each.flavor in (None, mine[1]) for each in spent)
+        bounding = (each for each in spent if each.on_exceed != "Warn")
+        none = any(each.tier in (None, mine[0]) and each.flavor in (None, mine[1]) for each in bounding)
         yield replace(row, left=0 if none else min((row.left, *bounds), key=float))
 
 

@@ -1,9 +1,13 @@
 """People see what a tenant has used of its GPU-hours, and until when it has more GPUs."""
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import replace
 
+from tests.builders import a_deployment, a_pod
+from tests.builders.tenants import TenantBuilder
+from tests.builders.world import FakeApi
 from webhook.cli.usage import usage_answer
 from webhook.cli.why_pending.queue_position import _why
 from webhook.policy.quota.budgets import budget_warnings
@@ -65,3 +69,16 @@ def test_a_pod_that_waits_for_hours_reads_when_there_are_new_ones() -> None:
     place = QueuedShown(1, "lab", "Pod/p", "u", "gpu-training", 1, 2, "", "GPU-hours of gpu-training")
     tenant = replace(shown(5000 * 3600), queue=QueueShown(1, 2, 1, (place,)))
     assert "new hours on 1 December 2026, 00:00 Europe/Berlin" in _why(tenant, place)
+
+
+def test_a_used_up_budget_that_only_warns_is_told_to_whoever_applies_a_pod_or_a_workload() -> None:
+    tree = quota(5000 * 3600, onExhausted="Warn")
+    tree["spec"]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "team-alpha"}}
+    world = FakeApi(TenantBuilder(tree))
+    words = "5,000 of 5,000 GPU-hours of gpu-training are used"
+    for each in (a_pod("p").asking(1), a_deployment().having("spec.template.spec", a_pod().asking(1).json()["spec"])):
+        answer = asyncio.run(world.create(each.of_tier("gpu-training")))
+        assert answer.allowed
+        assert any(words in said and "it is admitted" in said for said in answer.warnings), answer.warnings
+    other = asyncio.run(world.create(a_pod("q").asking(1).of_tier("gpu-batch")))
+    assert not any(words in said for said in other.warnings)

@@ -5,7 +5,7 @@ read them there, so that one clock decides: the leader's, which is set by the AP
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, 
 HOUR = 3600
 LONGEST_SUMMARY = 1024
 MANY = 100
-"""Hours from which on tenths are not shown."""
+"""Hours from which on parts of one are not shown."""
 Status = dict[str, Any]
 NOTHING = Decimal(0)
 SOON_SECONDS = 24 * HOUR
@@ -78,7 +78,7 @@ def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
     )
     found = ((each, noted(status, each)) for each in tenant.budgets)
     spent = tuple(_spent(each, used) for each, used in found if used and is_used_up(each, used))
-    return replace(tenant, rows=rows, spent=tuple(row for row in spent if row.on_exceed != "Warn"))
+    return replace(tenant, rows=rows, spent=spent)
 
 
 def is_used_up(budget: Budget, used: Used) -> bool:
@@ -92,7 +92,7 @@ def state_of(budget: Budget, used: Used) -> Phrase:
     renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
     return Phrase(
         "hours-used",
-        used=hours.quantize(Decimal(1) if hours >= MANY else Decimal("0.1")),
+        used=_rounded(hours),
         hours=budget.gpu_hours,
         of=f" of {of}" if of else "",
         percent=int(percent),
@@ -135,7 +135,14 @@ def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
 
 
 def _hours(used: Used) -> str:
-    return written((used.gpu_seconds / HOUR).quantize(Decimal("0.1")))
+    return written(_rounded(used.gpu_seconds / HOUR))
+
+
+def _rounded(hours: Decimal) -> Decimal:
+    """Return hours with as many digits as people need: 4,200, 64.8, 0.021."""
+    if hours >= MANY:
+        return hours.quantize(Decimal(1), ROUND_FLOOR)
+    return hours.quantize(Decimal("0.1" if hours >= 1 else "0.001"), ROUND_FLOOR)
 
 
 def _spent(budget: Budget, used: Used) -> QuotaRow:

@@ -98,6 +98,13 @@ def over_quota(
     )
 
 
+def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[AdmissionWarning]:
+    """Warn of budgets that are used up, if their tenant wants only that."""
+    for row in tenant.spent:
+        if row.on_exceed == "Warn" and any(row.counts(each.tier, each.flavor) for each in charges if each.gpus):
+            yield AdmissionWarning("over-budget", tenant=tenant.name, row=row_usage(row, {}, {}))
+
+
 def _used_up(short: Shortfall, tenant: Tenant, what: Phrase | str, offered: Mapping[Tier, Decimal | None]) -> Refusal:
     """Refuse until a budget has new hours."""
     return Refusal(

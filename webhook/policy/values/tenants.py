@@ -153,8 +153,8 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[QuotaRow, ...]:
-        """All rows on which its pods count. Those of budgets come first: what is used up is the better reason."""
-        return (*self.spent, *self.rows) if self.spent else self.rows
+        """All rows that bound its pods. Those of budgets come first: what is used up is the better reason."""
+        return (*(row for row in self.spent if row.on_exceed != "Warn"), *self.rows) if self.spent else self.rows
 
     def action(self, row: QuotaRow) -> OnExceed:
         """Return what happens to a workload above a row."""
