@@ -1,6 +1,7 @@
 """Makes docs/commands.md of the command line itself."""
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
@@ -13,11 +14,15 @@ from webhook.cli.main import app
 
 _Row = tuple[str, str]
 
-_HEAD = "What each command answers and accepts. `gpu-tiers COMMAND --help` says the same."
+_HEAD = """\
+What each command answers and accepts. `gpu-tiers COMMAND --help` says the same. [Questions](questions.md) says which
+command to ask."""
 _SHARED = "Commands that ask a cluster accept these too, but `open-gates` no `--output`."
 _COLUMNS = ("option", "meaning")
 _COMMON = 7
 """An option that so many commands share, with the same meaning, is on the page once."""
+_CHOICE = re.compile("Use it to ask ")
+"""Begins the paragraph that sends a reader of --help to other commands; docs/questions.md has a table of them."""
 
 
 def commands() -> str:
@@ -45,7 +50,7 @@ def _every(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _section(name: str, command: Any, rows: list[_Row], common: list[_Row]) -> Iterator[str]:
     yield f"## {name}"
-    yield inspect.cleandoc(command.help or "")
+    yield "\n\n".join(each for each in inspect.cleandoc(command.help or "").split("\n\n") if not _CHOICE.match(each))
     own = [row for row in rows if row not in common]
     if own:
         yield table(_COLUMNS, own)

@@ -20,10 +20,10 @@ def evasions() -> str:
 
 
 def _rows(attempts: Iterable[dict[str, str]]) -> Iterator[tuple[str, str]]:
-    """A row for each attempt. Attempts with the same answer follow each other, and the first one shows it."""
+    """A row for each attempt. Attempts with the same answer follow each other, and only the first one shows it."""
     found = list(attempts)
     answers = [attempt["answer"] for attempt in found]
     for answer, same in groupby(sorted(found, key=lambda each: answers.index(each["answer"])), lambda it: it["answer"]):
         for number, attempt in enumerate(same):
             is_sentence = "story" in attempt or answer.startswith("admitted: ")
-            yield attempt["attempt"], "the same" if number else answer if is_sentence else code(answer)
+            yield attempt["attempt"], "" if number else answer if is_sentence else code(answer)

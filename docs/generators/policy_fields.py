@@ -39,12 +39,12 @@ def policy_fields() -> str:
     for name, section in sorted(sections.items()):
         if section["type"] == "object" and name not in _KUBERNETES:
             parts += [f"## {_title(name)}", section["description"], _fields(section, sections)]
-    parts += ["## Node signals", _SIGNALS, table(("id", "on the Node", "urgency", "notice", "source"), _signals())]
+    parts += ["## Node signals", _SIGNALS, table(("id", "on the Node", "urgency", "notice"), _signals())]
     return page("The policy file, field by field", "`webhook/config/model.py`", _HEAD, *parts)
 
 
 def _signals() -> Iterator[tuple[str, ...]]:
-    """The rows of signals, each with its source by the name of its site."""
+    """The rows of signals. The id of each links to its source."""
     for row in BUILT_IN:
         is_status = row.where == "Condition"
         value = row.value or ("True" if is_status else "")
@@ -54,7 +54,7 @@ def _signals() -> Iterator[tuple[str, ...]]:
             else "`spec.unschedulable`"
         )
         notice = f"{row.notice} s" if row.notice else ""
-        yield code(row.id), on, row.urgency, notice, f"[{row.source.split('/')[2]}]({row.source})"
+        yield f"[{code(row.id)}]({row.source})", on, row.urgency, notice
 
 
 def _fields(section: Schema, sections: Schema) -> str:

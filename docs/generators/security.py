@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +47,14 @@ def _roles() -> Iterator[str]:
 
 
 def _rows(role: str) -> Iterator[tuple[str, str, str]]:
-    """Yield a row for each rule, or one for all rules with the same reason."""
-    said = [(why, rule) for why, rules in _explained(role) for rule in rules]
-    for why, same in groupby(said, key=lambda each: each[0]):
-        rules = [rule for _, rule in same]
-        verbs = {code(", ".join(rule["verbs"])) for rule in rules}
-        if len(rules) > MANY and len(verbs) == 1:
-            yield f"[the known kinds](workload-kinds.md), in {len(rules)} API groups", verbs.pop(), why
-        else:
-            yield from ((_named(rule), code(", ".join(rule["verbs"])), why) for rule in rules)
+    """Yield a row for the rules with the same verbs and the same reason."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for why, rules in _explained(role):
+        for rule in rules:
+            rows.setdefault((code(", ".join(rule["verbs"])), why), []).append(_named(rule))
+    for (verbs, why), named in rows.items():
+        many = f"[the known kinds](workload-kinds.md), in {len(named)} API groups"
+        yield many if len(named) > MANY else "; ".join(named), verbs, why
 
 
 def _explained(role: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:

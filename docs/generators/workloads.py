@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from generators.tables import bullet, code, either, filled, table, words
@@ -25,6 +26,8 @@ _SOURCES = {
 _MOSTLY = ("command", "variable", "name", "image")
 _MOSTLY_SERVING = ("command", "variable", "image", "name", "readiness probe", "port")
 """The orders of guesses that the page says once, for all kinds with a usual type."""
+_SHORT = 6
+"""A count of more words is on the page once."""
 
 
 def workloads() -> str:
@@ -71,12 +74,18 @@ def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
 
 
 def _groups() -> Iterator[str]:
-    for group in sorted({row.group for row in BUILT_IN.rows}):
+    rows = sorted(BUILT_IN.rows, key=lambda row: row.group)
+    homes: dict[str, KindRow] = {}
+    templates = [(each, row) for row in rows for each in row.templates]
+    for each, row in sorted(templates, key=lambda it: len(_path(it[0]))):
+        homes.setdefault(_count(each), row)
+    for group, same in groupby(rows, lambda row: row.group):
         yield f"## {group or 'core'}"
-        yield "\n".join(line for row in BUILT_IN.rows if row.group == group for line in _entry(row))
+        yield "\n".join(line for row in same for line in _entry(row, homes))
 
 
-def _entry(row: KindRow) -> Iterator[str]:
+def _entry(row: KindRow, homes: Mapping[str, KindRow]) -> Iterator[str]:
+    """Yield the lines of a kind. A long count is written once, at its home: the kind with the shortest path to it."""
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     said = f" Pod label{'s' if ',' in labels else ''}: {labels}." if labels else ""
     named = f" Class for templates without one: {code(row.class_field)}." if row.class_field else ""
@@ -85,14 +94,21 @@ def _entry(row: KindRow) -> Iterator[str]:
     yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{scale}{said}{named}{_runtime(row)}")
     alike: dict[str, list[str]] = {}
     for templates in row.templates:
-        path = ".".join(filter(None, (templates.holder, templates.path)))
-        alike.setdefault(_count(templates), []).append(code(path) or "the object itself")
+        count, home = _count(templates), homes[_count(templates)]
+        if home is not row and len(count.split()) > _SHORT:
+            count = f"as [{home.kind}](#{home.group.replace('.', '')})"
+        path = code(".".join(_path(templates))) or "the object itself"
+        alike.setdefault(count + _beside(templates), []).append(path)
     for count, paths in alike.items():
         yield bullet(f"{', '.join(paths)}: {count}", 1)
     if row.wraps:
         yield bullet(f"{code(row.wraps)}: whole objects of kinds in this list; others are ignored", 1)
     if row.gpu_fields and not row.templates and not row.wraps:
         yield bullet(f"no pod template; GPUs at {' or '.join(map(code, row.gpu_fields))}", 1)
+
+
+def _path(templates: Templates) -> list[str]:
+    return [step for part in (templates.holder, templates.path) if part for step in part.split(".")]
 
 
 def _runtime(row: KindRow) -> str:
@@ -108,9 +124,13 @@ def _count(templates: Templates) -> str:
     left = f"; and {_says(templates.left)}" if templates.left else ""
     made = f"; {_says(templates.made)}" if templates.made else ""
     least = f"; a gang needs {_says(templates.least)}" if templates.least else ""
+    return f"{counts}{left}{made}{least}"
+
+
+def _beside(templates: Templates) -> str:
+    """Return where labels and annotations of a template's pods count too."""
     between = ", ".join(code(each.metadata) for each in templates.between)
-    passed = f"; also {between}" if between else ""
-    return f"{counts}{left}{made}{least}{passed}"
+    return f"; also {between}" if between else ""
 
 
 def _says(count: object) -> str:

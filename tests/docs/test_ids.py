@@ -66,9 +66,9 @@ def test_a_warning_about_a_tenant_or_a_namespace_is_in_troubleshooting_by_its_id
 
 def test_the_table_of_metrics_is_that_of_the_code_and_begins_with_their_help() -> None:
     rows = [line.strip("| ").split(" | ") for line in METRICS.text.splitlines() if line.startswith("| `gpu_tiers_")]
-    labels = {each.name: ", ".join(f"`{label}`" for label in each.labels) or "none" for each in TABLE.values()}
-    assert [row[:3] for row in rows] == [[f"`{each.name}`", each.kind, labels[each.name]] for each in TABLE.values()]
-    assert [each.name for row, each in zip(rows, TABLE.values(), strict=True) if not row[3].startswith(each.help)] == []
+    labels = {each.name: ", ".join(f"`{label}`" for label in each.labels) for each in TABLE.values()}
+    assert [row[:2] for row in rows] == [[f"`{each.name}`", labels[each.name]] for each in TABLE.values()]
+    assert [each.name for row, each in zip(rows, TABLE.values(), strict=True) if not row[2].startswith(each.help)] == []
     assert f"by reason. Reasons: {', '.join(Reason)}." in METRICS.text
 
 
@@ -79,8 +79,10 @@ def test_the_metrics_that_the_code_feeds_are_those_of_the_table() -> None:
 
 
 def test_the_page_has_the_buckets_of_each_histogram() -> None:
-    text = " ".join(METRICS.text.partition("\nBuckets of ")[2].split())
+    text = sections(METRICS)["Buckets"]
     for each in TABLE.values():
+        assert (each.kind == "counter") == each.name.endswith("_total"), each.name
+        assert (each.kind == "histogram") == (f"`{each.name}`" in text), each.name
         scale = 1000 if each.name == "gpu_tiers_review_seconds" else 1
         bounds = ", ".join(f"{bound * scale:g}" for bound in each.buckets)
         assert each.kind != "histogram" or re.search(rf"`{each.name}`[^.:]*: {re.escape(bounds)}\.", text), each.name

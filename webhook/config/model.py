@@ -288,8 +288,7 @@ class KueueSection(Section):
 class EvictionCostSection(Section):
     """Tells other schedulers [what an eviction would lose](checkpointing.md#what-other-schedulers-are-told).
 
-    `kueue` and `volcano` are `Off`, `Write`, or `Remove`, which takes back what was written: so for some minutes before
-    `Off`, with which the right to write goes too.
+    `Remove` takes back what was written, for some minutes before `Off`.
     """
 
     kueue: Annotated[Telling, OFF_IS_A_WORD] = "Off"
@@ -300,8 +299,7 @@ class PreemptionSection(Section):
     """Preemption where kube-scheduler has none.
 
     `dra: On` lets the leader [reserve nodes and evict pods](preemption-dra.md) for pods that wait for GPUs of DRA.
-    `Remove` ends all reservations and makes none: so for some minutes before `Off`, with which the right to end them
-    goes too.
+    [`Remove`](preemption-dra.md#turn-it-off) comes before `Off`.
     """
 
     dra: Annotated[DevicePreemption, OFF_IS_A_WORD, ON_IS_A_WORD] = "Off"
