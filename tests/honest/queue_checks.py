@@ -232,7 +232,9 @@ class QueueChecks:
         shared = [row for row in rows if row.sum(mine) and row.sum(unit.whole)]
         labels = {row.label for row in shared}
         elsewhere = (row for row in rows if row.label not in labels and row.sum(unit.needs))
-        if any(bounds[row.label].high + row.sum(unit.needs) > row.hard for row in elsewhere):
+        before = [each for each in self.units(tenant) if self.age(each.tree) < self.age(unit.tree)]
+        needs = [*unit.needs, *(ask for each in before for ask in each.needs)]  # of those, one may have it reserved
+        if any(bounds[row.label].high + row.sum(needs) > row.hard for row in elsewhere):
             return False  # it waits for a row on which the younger one does not count
         return bool(shared) and expected.fits_ever(tenant, unit.whole)
 
