@@ -17,6 +17,7 @@ from webhook.ledger.account import Account, written_account
 from webhook.ledger.slot_sums import free_for_queue, usage_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
+from webhook.policy.quota.budgets import in_force
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
 from webhook.policy.quota.tenant_status import Count, usage_status
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -60,8 +61,10 @@ class KubernetesStore:
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
         account = _successor(copy)
-        tenant = copy.version.active
-        usage = usage_status(tenant, count_of(account, tenant, booked=copy.booked), before.status, self.is_active)
+        # The usage is of the rows that hold by this write: it may note the begin or the end of a grant.
+        tenant = in_force(copy.version.active, before.status | copy.changes)
+        booked = copy.booked if tenant == copy.version.active else None
+        usage = usage_status(tenant, count_of(account, tenant, booked=booked), before.status, self.is_active)
         body: Tree = {
             "apiVersion": API_VERSION,
             "kind": "TenantQuota",

@@ -71,14 +71,14 @@ def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
     """Return a tenant with the rows that hold now, by what the leader has noted in the status."""
     if not tenant.budgets and not tenant.grants:
         return tenant
-    applying = noted_grants(status)
+    applying, of_spec = noted_grants(status), tenant.rows_of_spec or tenant.rows
     rows = tuple(
         replace(row, hard=row.hard + sum(each.gpus for each in tenant.grants if each in applying and _is_of(each, row)))
-        for row in tenant.rows
+        for row in of_spec
     )
     found = ((each, noted(status, each)) for each in tenant.budgets)
     spent = tuple(_spent(each, used) for each, used in found if used and is_used_up(each, used))
-    return replace(tenant, rows=rows, spent=spent)
+    return replace(tenant, rows=rows, spent=spent, rows_of_spec=of_spec)
 
 
 def is_used_up(budget: Budget, used: Used) -> bool:

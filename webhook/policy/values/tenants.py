@@ -128,6 +128,9 @@ class Tenant(msgspec.Struct, frozen=True):
     `backstop`: its rows are rendered as ResourceQuotas too. `reserve_seconds` is how long the head of its queue
     reserves free GPUs; None for no end. `demote_to` are the tiers that it may be demoted to, in the order of choice;
     empty for those of the policy. `demoted_before`: it no longer demotes, and gangs that it demoted still exist.
+
+    `rows` have the GPUs of the grants that apply now, and `rows_of_spec` are without them, where there are any.
+    `spent` are the rows of budgets that are used up. `budgets` and `grants` are those of the spec.
     """
 
     name: str
@@ -147,6 +150,7 @@ class Tenant(msgspec.Struct, frozen=True):
     spent: tuple[QuotaRow, ...] = ()
     budgets: tuple[Budget, ...] = ()
     grants: tuple[Grant, ...] = ()
+    rows_of_spec: tuple[QuotaRow, ...] = ()
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         return all(line.matches(namespace_labels) for line in self.selector)
