@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import a_deployment, a_job, a_pod, a_tenant, policy_file
 from tests.builders.api import ApiOfObjects
-from tests.builders.built import Tree
+from tests.builders.built import Built, Tree
 from tests.builders.pods import GPU
 from tests.unit.cli.conftest import Answering
 from tests.unit.cli.person import asked
@@ -19,6 +19,7 @@ from webhook.kube.errors import Forbidden
 DEPLOYMENTS, REPLICASETS = "/apis/apps/v1/deployments", "/apis/apps/v1/replicasets"
 JOBS = "/apis/batch/v1/jobs"
 TIER = {"gpu-tiers.dev/tier": "gpu-batch"}
+OVER_QUOTA = 'admission webhook "pods.validate.gpu-tiers.dev" denied the request: exceeded quota: no room [over-quota]'
 
 
 def owned(tree: Tree, kind: str, name: str, api_version: str = "apps/v1") -> Tree:
@@ -65,7 +66,7 @@ def a_rollout(quota: Tree, *, unavailable: object = "25%", gated: bool = False) 
         "FailedCreate",
         "ReplicaSet",
         "web-2",
-        'admission webhook "pods.validate.gpu-tiers.dev" denied the request: exceeded quota: no room [over-quota]',
+        OVER_QUOTA,
     )
     events = [] if gated else [refused]
     there = lists(*pods, quotas=(quota,), **{DEPLOYMENTS: [web], REPLICASETS: sets})
@@ -106,6 +107,32 @@ def test_a_refused_update_is_not_taken_for_refused_pods(answering: Answering, tm
     assert lines[-1] == f"An update of it was refused at 2026-11-26T17:01:00Z, and changed nothing: {words}"
     assert "refused at admission" not in "\n".join(lines)
     assert "kubectl annotate" not in "\n".join(lines)
+
+
+WANTS_NONE = {
+    "suspended": (a_job(a_pod().asking(2), "night", suspend=True), JOBS, "It is suspended (spec.suspend), so it has"),
+    "parallelism 0": (a_job(a_pod().asking(2), "night", parallelism=0), JOBS, "It asks for no pod: its count is 0."),
+    "scaled to 0": (a_deployment(a_pod().asking(2), "night", 0), DEPLOYMENTS, "It asks for no pod: its count is 0."),
+}
+
+
+@pytest.mark.parametrize(("workload", "where", "said"), WANTS_NONE.values(), ids=WANTS_NONE)
+def test_an_old_refusal_does_not_outlive_the_want(
+    answering: Answering, tmp_path: Path, workload: Built, where: str, said: str
+) -> None:
+    """Its pods were refused, and then somebody scaled it down: nothing is tried again."""
+    tree = stored(workload.json())
+    tree["metadata"]["labels"] = TIER
+    kind = tree["kind"]
+    owner = {"metadata": {"name": "night-1", "namespace": "team-alpha", "uid": "uid-night-1"}}
+    maker = "ReplicaSet" if kind == "Deployment" else "Job"
+    refused = an_event("FailedCreate", maker, "night-1" if kind == "Deployment" else "night", OVER_QUOTA, before(60))
+    there = lists(quotas=(a_full_row("0"),), **{where: [tree], REPLICASETS: [owned(owner, "Deployment", "night")]})
+    api = ApiOfObjects(there | {"/api/v1/events": [refused]})
+    lines = says(answering, tmp_path, api, "why-pending", f"{kind.lower()}/night")[2:]
+    assert len(lines) == 1
+    assert lines[0].startswith(said)
+    assert "was refused" not in "\n".join(says(answering, tmp_path, api, "explain", f"{kind.lower()}/night"))
 
 
 # --- a person who may read the namespace alone

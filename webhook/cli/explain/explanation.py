@@ -14,6 +14,7 @@ from webhook.admission.facts import facts_of, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.cluster.target import OF_A_VERDICT
+from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods
 from webhook.cli.cluster.workloads import as_new
 from webhook.cli.explain.closed_tiers import closed_tiers
 from webhook.cli.explain.replacement import evicted_first, judge_without
@@ -87,7 +88,8 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         finding = replace(finding, pods=await asked.judge.idle_pods(document))
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
-    refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
+    makes_pods = not (is_pod or asks_for_none(document, asked.policy.kinds))
+    refused = await last_refusal(asked, document.namespace, document.uid, pods or ()) if makes_pods else None
     counted = Counter(class_now(each, asked.policy.tiers) for each in running_pods(pods or ()))
     there = Explained(
         kind=document.kind,
@@ -189,16 +191,6 @@ async def next_decision(asked: AskedCluster, document: Document) -> Decision | N
     finding = await asked.judge.finding(Document("the cluster", as_new(document.tree)) if is_pod else document)
     main = _main([await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)])
     return main.decision if main else None
-
-
-def has_all_pods(document: Document, exist: int, due: int) -> bool:
-    """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
-    status = document.tree.get("status") or {}
-    if document.group == "apps" and "replicas" in status:
-        exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
-    if isinstance(completions := at(document.tree, "spec.completions"), int):
-        due = min(due, completions - status.get("succeeded", 0))
-    return 0 < due <= exist and at(document.tree, "spec.schedule") is None  # a CronJob's next Job is another one
 
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:

@@ -15,7 +15,8 @@ from webhook.cli.cluster.one_object import (
     pods_of_workload,
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
-from webhook.cli.explain.explanation import has_all_pods, kubectl_name, refusal_of
+from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods, pods_asked
+from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.why_pending.evicted_jobs import back_off, failed_by_evictions
@@ -29,12 +30,9 @@ from webhook.kube.client import RFC_3339, path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, at, listed, view
+from webhook.objects.view import Tree, at, view
 from webhook.policy.quota.refusals import TOO_LARGE
-from webhook.policy.workloads.kind_table import KindRow
-from webhook.policy.workloads.templates import pod_templates
-from webhook.policy.workloads.workload import has_ended, is_suspended, manager_elsewhere
+from webhook.policy.workloads.workload import has_ended
 from webhook.report.waiting import (
     PENDING,
     UPDATE_REFUSED,
@@ -131,7 +129,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
         age = (datetime.now(UTC) - created).total_seconds()
-        if has_ended(document.tree) or _weak_guess(asked, document) or age > YOUNG:
+        if age > YOUNG or at(document.tree, "spec.schedule") or asks_for_none(document, asked.policy.kinds):
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
@@ -150,8 +148,8 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
     there, due = len([*running_pods(pods or ())]), _due(asked, document)
-    refused = None  # all its pods were admitted, or the refusal was of its update
-    if not has_all_pods(document, there, due):
+    refused = None  # all its pods were admitted, it wants none, or the refusal was of its update
+    if not (has_all_pods(document, there, due) or asks_for_none(document, asked.policy.kinds)):
         lacks_pods = there < due and at(document.tree, "spec.schedule") is None
         refused = await last_refusal(asked, document.namespace, document.uid, pods or (), lacks_pods=lacks_pods)
     if refused is None and not waiting:
@@ -177,8 +175,7 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
 
 def _due(asked: AskedCluster, document: Document) -> int:
     """Return how many pods it asks for; 0 if unknown."""
-    row = asked.policy.kinds.by_kind.get(document.group_kind)
-    return sum(_counts(document.tree, row)) if row else 0
+    return pods_asked(document, asked.policy.kinds) or 0
 
 
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
@@ -262,27 +259,23 @@ async def _by_its_pods(
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
         sentences = (*found.sentences, text, *list(lost.values())[:1], *missing)
         return replace(found, sentences=sentences, waits=found.waits or bool(backs_off or lost))
-    waits = not has_ended(document.tree) and not _weak_guess(asked, document)
+    waits = not asks_for_none(document, asked.policy.kinds)
     without = _without_pods(asked, document, pods)
     return replace(found, sentences=tuple([each async for each in without]), waits=waits)
 
 
 async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree] | None) -> AsyncIterator[str]:
-    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    if none := asks_for_none(document, asked.policy.kinds):
+        for each in await failed_by_evictions(asked, document, pods or ()):
+            yield each
+        yield none
+        for each in () if has_ended(document.tree) else await kueue_about(asked, document):
+            yield each
+        return
     backs_off = await _backs_off(asked, document, pods or ())
     if backs_off:
         yield backs_off
-    if has_ended(document.tree):
-        for each in await failed_by_evictions(asked, document, pods or ()):
-            yield each
-        yield f"It has {_end_of(document.tree)}, and makes no pods any more."
-    elif withheld_tier := _weak_guess(asked, document):
-        yield withheld_tier
-        for each in await kueue_about(asked, document):
-            yield each
-    elif row and (counts := _counts(document.tree, row)) and not any(counts):
-        yield "It asks for no pod: its count is 0."
-    elif schedule := at(document.tree, "spec.schedule"):
+    if schedule := at(document.tree, "spec.schedule"):
         last = at(document.tree, "status.lastScheduleTime")
         yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
     elif (finding := await _judged_now(asked, document)) and (refusal := refusal_of(finding, booked=False)):
@@ -296,33 +289,5 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
 
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
-    makes_pods = document.kind == "Job" and not (has_ended(document.tree) or _weak_guess(asked, document))
+    makes_pods = document.kind == "Job" and not asks_for_none(document, asked.policy.kinds)
     return await back_off(asked, document, pods, _due(asked, document)) if makes_pods else ""
-
-
-def _weak_guess(asked: AskedCluster, document: Document) -> str:
-    """Return why its own controller makes no pods, by its spec; "" if it does."""
-    if is_suspended(document.tree):
-        return (
-            "It is suspended (spec.suspend), so it has no pods until it is resumed, by a queue such as Kueue or by "
-            "hand."
-        )
-    row = asked.policy.kinds.by_kind.get(document.group_kind)
-    if row and row.managed_by and (manager := manager_elsewhere(document.tree, row)):
-        return f"{manager} manages it ({row.managed_by.field}), so no controller of this cluster makes its pods."
-    return ""
-
-
-def _end_of(tree: Tree) -> str:
-    """Return how it ended, with its controller's words on a failure."""
-    found = [each for each in listed(at(tree, "status.conditions")) if isinstance(each, dict)]
-    failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
-    return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
-
-
-def _counts(tree: Tree, row: KindRow) -> list[int]:
-    """Return the number of pods by template; none if unknown."""
-    try:
-        return [each.count for each in pod_templates(tree, row)]
-    except Refused:
-        return []
