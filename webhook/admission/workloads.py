@@ -170,7 +170,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return replace(booked, warnings=booked.warnings + stay)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
-        """Judge the object by itself. At an update usage counts its own pods, so usage is left out."""
+        """Judge the object by itself. At an update usage counts its own pods, so no row refuses it for now."""
         cluster, policy = self.cluster, self.policy
         try:
             row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
@@ -212,8 +212,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
     def _fit(self, decision: WorkloadDecision, *, starts: bool) -> QuotaVerdict:
         """Return how it fits its tenant's quota. Room now counts only if it `starts` now."""
         tenant = decision.facts.tenant
-        counted = tenant if starts and tenant and not tenant.charged_elsewhere else None
-        return fit_of(decision, *(self._usage(decision, counted) if counted else (None, {})))
+        return fit_of(decision, *(self._usage(decision, tenant) if tenant else ({}, {})), starts=starts)
 
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
         """Return the usage that counts against a workload, and the part that is reserved for the queue."""

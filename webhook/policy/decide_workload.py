@@ -272,8 +272,8 @@ def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
     return None
 
 
-def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> QuotaVerdict:
-    """Return how a workload fits its tenant's quota. Without `usage`, only limits count.
+def fit_of(decision: WorkloadDecision, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
+    """Return how a workload fits its tenant's quota. Only limits count for one that does not start now.
 
     `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
     `reserved` is the part of the usage that is reserved for the tenant's queue.
@@ -281,28 +281,29 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None, reserved: Usage) -> 
     tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return QuotaVerdict()
-    fit = _fit_of(decision, tenant, usage, reserved)
+    fit = _fit_of(decision, tenant, usage, reserved, starts=starts)
     of_hours = tuple(beyond_budgets(decision.charges, tenant))
     return replace(fit, warnings=fit.warnings + of_hours) if of_hours else fit
 
 
-def _fit_of(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> QuotaVerdict:
+def _fit_of(decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
     row = decision.own.row
-    charges, needed, applied = decision.charges, decision.needed, _applied(decision, tenant, usage, reserved)
-    # 1. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
-    lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and usage is not None else ()
-    if lowered:
-        rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once)
-        return QuotaVerdict(None, lowered + rest.warnings)
-
-    # 2. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
-    is_elastic = together(charges) != together(needed)
-    if decision.gang is None and not is_elastic:
-        return whole_fit(charges, tenant, applied, at_once=row.at_once)
-    least = whole_fit(needed, tenant, applied, at_once=True, wished=charges, booked=not decision.waits)
-    if least.refusal or not is_elastic:
+    charges, applied = decision.charges, _applied(decision, tenant, usage, reserved, starts=starts)
+    # 1. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
+    is_elastic = together(charges) != together(decision.needed)
+    single = decision.gang is None and not is_elastic
+    at_once, booked = row.at_once or not single, not (single or decision.waits)
+    least = whole_fit(decision.needed, tenant, applied, at_once=at_once, wished=charges, booked=booked)
+    if least.refusal:
         return least
-    return whole_fit(charges, tenant, applied, at_once=not decision.own.in_stages, strict=False)
+
+    # 2. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
+    lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and starts else ()
+    if lowered:
+        rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once, strict=False)
+        return QuotaVerdict(None, lowered + rest.warnings)
+    at_once = not decision.own.in_stages
+    return whole_fit(charges, tenant, applied, at_once=at_once, strict=False) if is_elastic else least
 
 
 def _lowered(
@@ -352,20 +353,23 @@ def relabelled(decision: WorkloadDecision, before: WorkloadDecision) -> Iterator
     own, was = decision.own, before.own
     if own.labels.get(TIER_LABEL) == was.labels.get(TIER_LABEL) or not any(each.count for each in was.members):
         return
-    both = [
-        (each.assignment.tier, old.assignment.tier)
-        for each, old in zip(decision.decisions, before.decisions, strict=False)
-    ]
-    if tiers := tuple(dict.fromkeys(tier.name for tier, old in both if tier is not None and tier != old)):
+    both = zip(decision.decisions, before.decisions, strict=False)
+    pairs = ((each.assignment.tier, old.assignment.tier) for each, old in both)
+    if tiers := tuple(dict.fromkeys(tier.name for tier, old in pairs if tier is not None and tier != old)):
         yield AdmissionWarning("tier-for-new-pods", kind=own.kind.kind, tier=tiers)
 
 
-def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage | None, reserved: Usage) -> Applied:
+def _applied(
+    decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, *, starts: bool = True
+) -> Applied:
+    asked = decision.decisions[0].tier_request
     return Applied(
         what=f"{'each pod of ' if decision.own.row.while_queued.on_every_node else ''}this {decision.own.kind}",
         usage=usage,
+        starts=starts,
         reserved=reserved,
-        tiers=acceptable(decision.decisions[0].tier_request),
+        tiers=acceptable(asked),
+        lower=demotable_to(decision.assignment.tier, asked),
         smallest=decision.smallest,
         can_wait=not (tenant.has_queue and decision.names_node),
         recurs=decision.own.row.recurs,
@@ -384,8 +388,7 @@ def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuot
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> QuotaVerdict:
     """Return the refusal of a gang whose charge falls short, or a warning if its tenant wants only that."""
-    first, own = decision.decisions[0].tier_request, decision.own
-    tenant = decision.facts.tenant
+    first, own, tenant = decision.decisions[0].tier_request, decision.own, decision.facts.tenant
     if tenant is None:
         return QuotaVerdict()
     floor = together(decision.charges) > together(decision.needed)
@@ -394,10 +397,8 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
-    """Yield the tiers with room that a gang over quota may be demoted to, in the order of choice."""
-    asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    """Yield the tiers with room that a workload over quota may be demoted to, in the order of choice."""
+    candidates = demotable_to(decision.assignment.tier, decision.decisions[0].tier_request)
     tenant = decision.facts.tenant
-    if tenant is None or tenant.charged_elsewhere or tenant.action(short.row) != "Demote" or chosen is None:
-        return
-    candidates = demotable_to(chosen, asked)
-    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))
+    if tenant is not None and tenant.action(short.row) == "Demote":
+        yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))

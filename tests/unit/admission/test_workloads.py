@@ -156,24 +156,66 @@ async def test_a_tenant_that_refuses_nothing_is_warned_all_the_same() -> None:
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
-@pytest.mark.parametrize(
-    ("tenant", "sentence"),
-    [
-        (
-            ALPHA.having("spec.onExceed", "Demote"),
-            "pods that have no room there run as gpu-batch, which gpu-training, gpu-serving may evict",
-        ),
-        (
-            ALPHA.having("spec.onExceed", "Demote").having("spec.allowedTiers", ["gpu-training"]),
-            "allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: no tier.",
-        ),
-    ],
-    ids=["where a lower tier has room", "where none is allowed"],
-)
-async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, sentence: str) -> None:
-    answer = await FakeApi(tenant).validate(a_pytorchjob(a_pod().asking(8)))
-    assert answer.allowed
-    assert sentence in answer.warnings[0]
+async def test_where_the_tenant_demotes_it_is_said_what_happens() -> None:
+    answer = await FakeApi(ALPHA.having("spec.onExceed", "Demote")).validate(a_pytorchjob(a_pod().asking(8)))
+    assert "pods that have no room there run as gpu-batch, which gpu-training, gpu-serving may" in answer.warnings[0]
+
+
+DEMOTING = a_tenant(onExceed="Demote", allowedTiers=["gpu-training", "gpu-batch"])
+TIERS = DEMOTING.allowing("4", tier="gpu-training").allowing("4", tier="gpu-batch").allowing("7")
+ASKED = {
+    "no lower tier is allowed": (
+        ALPHA.having("spec.onExceed", "Demote").having("spec.allowedTiers", ["gpu-training"]),
+        a_pytorchjob(a_pod().asking(8)),
+        "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: no tier.",
+    ),
+    "more than the total": (
+        TIERS,
+        a_deployment(a_pod().asking(1), replicas=20).of_tier("gpu-training"),
+        "tenant alpha: the total allows 7 GPUs; this Deployment asks for 20 in all. Would fit: no tier.",
+    ),
+    "in two tiers": (TIERS, a_deployment(a_pod().asking(1), replicas=6).of_tier("gpu-training"), ""),
+    "a pod that no tier holds": (
+        TIERS,
+        a_deployment(a_pod().asking(5)).of_tier("gpu-training"),
+        "tenant alpha: gpu-training allows 4 GPUs; this Deployment asks for 5 in all. Would fit: no tier.",
+    ),
+    "a gang is in one tier": (
+        TIERS,
+        a_pytorchjob(a_pod().asking(3), workers=2).of_tier("gpu-training"),
+        "tenant alpha: gpu-training allows 4 GPUs; this PyTorchJob asks for 6 in all. Would fit: no tier.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("tenant", "workload", "refusal"), ASKED.values(), ids=ASKED)
+async def test_where_the_tenant_demotes_what_no_tier_can_ever_hold_is_refused(
+    tenant: Built, workload: WorkloadBuilder, refusal: str
+) -> None:
+    """Its pods would be refused one by one for ever."""
+    answer = await FakeApi(tenant).validate(workload)
+    assert answer.allowed is not bool(refusal)
+    assert answer.sentence.startswith(refusal)
+
+
+async def test_where_the_lower_tier_is_full_the_warning_says_that_not_all_pods_start() -> None:
+    world = FakeApi(TIERS.having("spec.quotas.2.gpus", "9"))
+    assert (await world.create(a_pod().asking(4).of_tier("gpu-batch"))).allowed
+    answer = await world.validate(a_deployment(a_pod().asking(1), replicas=5).of_tier("gpu-training"))
+    row = "tenant alpha: gpu-training is at 0 of 4 GPUs"
+    assert answer.warnings == [f"{row}; this Deployment asks for 5 in all, so not all of its pods can start now"]
+
+
+async def test_an_update_that_is_too_large_is_offered_the_tiers_with_room_now() -> None:
+    """Its own pods are in the usage, so an offer holds also until they are gone."""
+    world = FakeApi(
+        a_tenant(allowedTiers=["gpu-training", "gpu-batch"]).allowing("2", tier="gpu-training").allowing("8")
+    )
+    assert (await world.create(a_pod().asking(6).of_tier("gpu-batch"))).allowed
+    one, three = (a_pytorchjob(a_pod().asking(1), workers=count) for count in (2, 3))
+    too_large = "tenant alpha: gpu-training allows 2 GPUs; this PyTorchJob asks for 3 in all. Would fit: "
+    later = f"{too_large}no tier now; once there is room: gpu-batch. See TenantQuota/alpha."
+    assert (await world.update(one, three)).sentence == later
 
 
 async def test_where_the_tenant_holds_what_can_never_fit_is_refused() -> None:

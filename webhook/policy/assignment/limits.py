@@ -205,11 +205,13 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignm
     return structs.replace(lowered, warnings=(*lowered.warnings, warning))
 
 
-def demotable_to(chosen: Tier, asked: TierRequest) -> list[Tier]:
+def demotable_to(chosen: Tier | None, asked: TierRequest) -> list[Tier]:
     """Return the lower tiers that a workload may be demoted to and may name, in the order of choice."""
-    tenant, may_name = asked.facts.tenant, acceptable(asked)
-    lent = lent_tiers(chosen, asked.evidence.type if asked.evidence else None, tenant, asked.policy) if tenant else []
-    return [tier for tier in lent if tier in may_name]
+    tenant, clue = asked.facts.tenant, asked.evidence
+    if tenant is None or not tenant.demotes or chosen is None:
+        return []
+    may_name = acceptable(asked)
+    return [tier for tier in lent_tiers(chosen, clue.type if clue else None, tenant, asked.policy) if tier in may_name]
 
 
 def require_own_claims(group: Group, asked: TierRequest) -> None:

@@ -34,17 +34,19 @@ POD = Phrase("this-pod")
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that somebody applies, and the quota for it.
 
-    `what` is its name in sentences. `usage` leaves out the claims that its pods share. Without `usage`, only limits
-    count, because the workload's own pods are in the usage at an update. `reserved` is the part of each row's usage
-    that is reserved for the queue. `tiers` are those that it may name, and `smallest` the GPUs of its smallest pod.
-    `can_wait`: its pods may be queued. `recurs`: later runs make them.
-    `whole`: its pods start together or not at all.
+    `what` is its name in sentences. `usage` leaves out the claims that its pods share. Unless it `starts` now, only
+    limits refuse it, because the workload's own pods are in the usage at an update. `reserved` is the part of each
+    row's usage that is reserved for the queue. `tiers` are those that it may name, `lower` those to which it may be
+    demoted, and `smallest` the GPUs of its smallest pod. `can_wait`: its pods may be queued. `recurs`: later runs make
+    them. `whole`: its pods start together or not at all.
     """
 
     what: str
-    usage: Usage | None
+    usage: Usage
+    starts: bool = True
     reserved: Usage = msgspec.field(default_factory=dict)
     tiers: Collection[Tier] = ()
+    lower: Collection[Tier] = ()
     smallest: Decimal = Decimal(0)
     can_wait: bool = True
     recurs: bool = False
@@ -53,6 +55,22 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     def may_queue(self, charge: Charge, tenant: Tenant) -> bool:
         """Tell whether pods of this charge that have no room are queued."""
         return self.can_wait and tenant.holds_on(charge.tier, charge.flavor)
+
+    def never_fits(self, row: QuotaRow, charge: Charge, tenant: Tenant) -> bool:
+        """Tell whether this row, and the tiers to which pods may be demoted from it, could never hold the charge.
+
+        A gang is demoted as a whole, other workloads pod by pod. A row of every tier counts all of them.
+        """
+        if row.spent:
+            return False  # there will be new hours
+        if charge.gpus <= row.hard or row.tier is None:
+            return charge.gpus > row.hard
+        at_once = charge.gpus if self.whole else self.smallest
+        hards = [row.hard]
+        for tier in self.lower:
+            rows = structs.replace(charge, tier=tier.name).rows(tenant)
+            hards.append(min((each.hard for each in rows if not each.spent), default=Decimal("Infinity")))
+        return charge.gpus > sum(hard // at_once * at_once if at_once else hard for hard in hards)
 
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
@@ -198,23 +216,23 @@ def whole_fit(
 ) -> QuotaVerdict:
     """Return a refusal if a row could never hold all charges, or a warning if a row can't hold them now.
 
-    A tenant that demotes or warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all
-    templates run together. `wished` are all charges, if `charges` are the fewest that it runs with. A `booked` workload
-    hears of missing room when it is booked. Pods that can't be queued are refused for now.
+    A tenant that warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all templates
+    run together. `wished` are all charges, if `charges` are the fewest that it runs with. A `booked` workload hears of
+    missing room when it is booked. Pods that can't be queued are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
     usage, queued = applied.usage, False
     for row, charge in drawn(charges, tenant, at_once=at_once):
-        used = _NONE if usage is None else usage.get(row, _NONE)
-        if charge.gpus > row.hard and not row.spent:
-            now = None if usage is None else dict(alternatives(charge, tenant, usage, applied.tiers))
+        used = usage.get(row, _NONE)
+        if applied.never_fits(row, charge, tenant):
+            now = dict(alternatives(charge, tenant, usage, applied.tiers))
             refusal = too_large(row, charge, tenant, applied.tiers, applied.what, most.get(row, _NONE), now)
-            if strict and tenant.on_exceed in ("Deny", "Hold"):
+            if strict and tenant.on_exceed != "Warn":
                 return QuotaVerdict(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
             queued |= applied.may_queue(charge, tenant)
-        elif usage is not None and not booked and used + charge.gpus > row.hard:
+        elif applied.starts and not booked and used + charge.gpus > row.hard:
             full = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
             starts = "none" if applied.whole or full else "not all"
             warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
@@ -228,11 +246,8 @@ def growth_warnings(
     """Warn of rows that could hold all charges, but have no room now for the increase."""
     for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
-        if (
-            more > 0
-            and (row.spent or charge.gpus <= row.hard)
-            and row.hard < (applied.usage or {}).get(row, _NONE) + more
-        ):
+        exceeds = more > 0 and applied.usage.get(row, _NONE) + more > row.hard
+        if exceeds and not applied.never_fits(row, charge, tenant):
             asked = charge if applied.recurs else structs.replace(charge, gpus=more)
             yield _no_room(_MORE, applied, tenant, row, asked, start="not all")
 
@@ -253,7 +268,7 @@ def _no_room(
     return AdmissionWarning(
         waits if applied.may_queue(charge, tenant) else now,
         tenant=tenant.name,
-        row=row_usage(row, applied.usage or {}, applied.reserved),
+        row=row_usage(row, applied.usage, applied.reserved),
         what=applied.what,
         gpus=charge.gpus,
         start=start,
@@ -262,8 +277,11 @@ def _no_room(
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """Yield the charge on each row, under tier and flavor of the first charge; steps run one after another."""
-    for row in tenant.bounds:
+    """Yield the charge on each row, under tier and flavor of the first charge; steps run one after another.
+
+    For a tenant that demotes, the rows of every tier come first, because no lower tier avoids them.
+    """
+    for row in sorted(tenant.bounds, key=lambda row: tenant.demotes and row.tier is not None):
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:
             gpus = together(drawing) if at_once else max(each.gpus for each in drawing)
