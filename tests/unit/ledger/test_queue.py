@@ -66,6 +66,20 @@ def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monk
     assert waiting == ["job"]
 
 
+def test_a_queued_gang_is_booked_in_the_tier_of_its_pods_whatever_its_label_says_since() -> None:
+    """Somebody labels the queued Job gpu-training: its pods keep the class of gpu-batch, and use that row."""
+    owner = tenant(8, QuotaRow(Decimal(4), tier="gpu-training"))
+    pods = {f"pod-{n}": a_holding(f"pod-{n}", controller="job", gated=GATED) for n in range(2)}
+    view, relabelled = a_view(**pods), (Charge(Decimal(2), "gpu-training"),)
+    view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, relabelled))
+    copy, waiting = booked(an_account(), view, owner)
+    assert (waiting, reserved(copy.account)) == ([], ["pod-0", "pod-1"])
+    assert usage_of(copy.account, owner) == {owner.rows[0]: 0, owner.rows[1]: 2}
+    for uid, pod in pods.items():
+        view.observe(uid, replace(pod, gated=None))
+    assert usage_of(rewritten(copy.account, view), owner) == {owner.rows[0]: 0, owner.rows[1]: 2}, "once they run"
+
+
 def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
     """The change adds nothing to the total. A tenant that refuses books it, where somebody wrote our gate."""
     before = Charge(Decimal(1), "gpu-batch")

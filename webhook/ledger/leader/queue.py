@@ -105,7 +105,7 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
     booked = account.gangs
     for key, pods in gangs.items():
         declared, entries = view.workloads.get(key[1]), booked.get(key, ())
-        asked = declared.charges if declared else None
+        asked = _as_its_pods(declared.charges, pods, view.used_by(key)) if declared and declared.charges else None
         wants = at_tier(asked or (), entries[0].tier if entries else "")
         is_admitted = entries and (not wants or any(each.wants == wants for each in entries))
         waits = declared is not None and bool(asked) and not is_admitted
@@ -122,6 +122,18 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
         )
         found.append(QueuedUnit(tuple(ordered), (rank, since, min(each.seen for each in pods)), booking))
     return sorted(found, key=lambda each: each.sort_key)
+
+
+def _as_its_pods(declared: tuple[Charge, ...], pods: Iterable[GatedPod], used: Iterable[Charge]) -> tuple[Charge, ...]:
+    """Return what a gang asks for, in the tier of its pods if they have none of the tiers that it declares.
+
+    A pod keeps its class. Once somebody has changed the label of a queued gang, its pods would use the row of one tier,
+    and the gang would be booked in that of another.
+    """
+    gated = sorted((each for each in pods if each.asks_for_gpus), key=lambda pod: pod.priority)
+    tiers = {each.holding.charge.tier for each in gated} | {each.tier for each in used}
+    others = gated and tiers.isdisjoint(each.tier for each in declared)
+    return at_tier(declared, gated[0].holding.charge.tier or "") if others else declared
 
 
 def _sort_key(pod: GatedPod, maker: Declared | None) -> QueueKey:
