@@ -14,7 +14,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
-from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
+from webhook.policy.assignment.limits import demoted, demoted_to, open_tiers
 from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
 from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
 from webhook.policy.autoscaler import NO_PLAN, AutoscalerPlan, plan_autoscaler
@@ -167,7 +167,7 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
         return QuotaVerdict()
     rooms = native_rooms(asked.pod, short.charge.gpus, native, asked.policy)
     is_whole = group and decision.charge is not None and short.charge.gpus > decision.charge.gpus
-    return pod_fit(short, tenant, acceptable(asked), rooms, f"group {group}" if is_whole else POD)
+    return pod_fit(short, tenant, open_tiers(asked, short.charge), rooms, f"group {group}" if is_whole else POD)
 
 
 def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> QuotaVerdict:
@@ -180,7 +180,7 @@ def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> QuotaVe
         return QuotaVerdict()
     # 1. A row may be too small for it, even if nothing else uses the row.
     small = never_fits(charge, tenant)
-    fit = pod_fit(Shortfall(charge, small, {}), tenant, acceptable(asked)) if small else QuotaVerdict()
+    fit = pod_fit(Shortfall(charge, small, usage), tenant, open_tiers(asked, charge)) if small else QuotaVerdict()
     short = shortfall((charge,), tenant, usage)
     if fit.refusal or short is None:
         return fit

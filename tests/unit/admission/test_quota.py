@@ -9,6 +9,7 @@ from tests.builders import (
     PodBuilder,
     TenantBuilder,
     Tree,
+    a_deployment,
     a_pod,
     a_podgroup,
     a_policy,
@@ -172,6 +173,26 @@ async def test_a_tier_whose_room_is_taken_is_offered_for_later() -> None:
         "tenant alpha: gpu-training allows 2 GPUs; this pod asks for 3. Would fit: no tier now; once there is room: "
         "gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
     )
+
+
+@pytest.mark.parametrize(
+    ("replicas", "offered"), [(1, "gpu-batch (3 left), gpu-interactive (1 left)"), (3, "gpu-batch (3 left)")]
+)
+async def test_a_tier_that_can_never_hold_all_pods_of_the_workload_is_not_offered_to_one(
+    replicas: int, offered: str
+) -> None:
+    """The label is written on the workload, and refused there for all of its pods."""
+    rows = (
+        a_tenant()
+        .allowing("1", tier="gpu-serving")
+        .allowing("3", tier="gpu-batch")
+        .allowing("1", tier="gpu-interactive")
+    )
+    owner = a_deployment(a_pod().asking("1"), replicas=replicas).of_tier("gpu-serving")
+    world = FakeApi(rows.allowing("0", tier="gpu-training"), owner)
+    await admitted(world, "1", "gpu-serving")
+    refused = await world.create(a_pod().asking("1").owned_by(owner))
+    assert f"Would fit: {offered}. See" in refused.sentence
 
 
 async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from tests.builders import TenantBuilder, a_job, a_pod, a_policy, a_tenant
+from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from webhook.admission.reviewer import Verdict
 from webhook.cli.explain.explanation import NewPod, tier_changes
@@ -21,7 +21,8 @@ POLICY: TierPolicy = a_policy()
 
 def first_change(count: int = 1, tenant: TenantBuilder = TENANT, used: Charge | None = None, **there: object) -> str:
     """Return what would change the tier of so many pods of 2 GPUs, which get gpu-interactive."""
-    pod, facts = a_pod().asking(2).view(), some_facts(tenant=tenant, policy=POLICY)
+    owner = a_deployment(a_pod().asking(2), replicas=count)
+    pod, facts = a_pod().asking(2).view(), some_facts(*[owner] * (not there), tenant=tenant, policy=POLICY)
     decided, document = decide_pod(pod, facts, POLICY), Document("", a_job().json())
     part = NewPod(Finding(document, Verdict(), document.tree, count=count), pod, facts, decided)
     known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)  # type: ignore[arg-type]
@@ -34,7 +35,12 @@ def first_change(count: int = 1, tenant: TenantBuilder = TENANT, used: Charge | 
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:
-    assert first_change(4).endswith("gpu-tiers.dev/tier=gpu-batch")
+    assert first_change().endswith("gpu-tiers.dev/tier=gpu-batch")
+
+
+def test_a_tier_whose_row_can_never_hold_all_pods_is_not_offered() -> None:
+    """A workload whose pods count one by one is refused as a whole if its label names such a tier."""
+    assert first_change(2).endswith("gpu-batch of TenantQuota/alpha allows 2 GPUs, and all of its pods ask for 4.")
 
 
 def test_a_tier_whose_row_is_full_is_not_offered() -> None:

@@ -5,10 +5,10 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.objects.quantities import written
-from webhook.policy.assignment.limits import acceptable
+from webhook.objects.quantities import written, written_gpus
+from webhook.policy.assignment.limits import acceptable, charge_of_all
 from webhook.policy.decide import Decision
-from webhook.policy.quota.charges import row_usage, shortfall
+from webhook.policy.quota.charges import never_fits, row_usage, shortfall
 from webhook.policy.values.tenants import Usage
 from webhook.sentences.sentence import sentence
 
@@ -30,9 +30,13 @@ def _reasons(decision: Decision, own: Collection[str | None], gpus: Decimal, usa
             continue
         if tier.name in may_use and tenant is not None and charge is not None:
             short = shortfall([replace(charge, gpus=gpus, tier=tier.name)], tenant, usage)
+            whole = replace(charge_of_all(request, charge), tier=tier.name)
             if short is not None:
                 used = sentence(row_usage(short.row, usage, {}))
                 yield f"{used} of TenantQuota/{tenant.name}, and it asks for {written(gpus)}"
+            elif row := never_fits(whole, tenant):
+                hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
+                yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"
         elif tenant is not None and not tenant.may_use(tier, request.policy.tiers):
             field = f"maxTier {tenant.max_tier}" if tenant.allowed_tiers is None else "allowedTiers"
             yield f"{field} of TenantQuota/{tenant.name} excludes {tier.name}"

@@ -29,7 +29,7 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.limits import open_tiers
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
@@ -272,7 +272,8 @@ def tier_changes(
 ) -> Iterator[str]:
     """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
-    own, offered, gpus = {assignment.tier.name if assignment.tier else "", higher}, acceptable(request), Decimal(0)
+    own, gpus = {assignment.tier.name if assignment.tier else "", higher}, Decimal(0)
+    offered = open_tiers(request, decision.charge)
     outermost = request.facts.owners[-1] if request.facts.owners else None
     of_pods = [each.now for each in there.pods] or ([there.class_now] if there.class_now and outermost else [])
     usage: Usage = {}

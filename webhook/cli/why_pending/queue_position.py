@@ -20,7 +20,7 @@ from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
 from webhook.objects.view import View, read, view
-from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.limits import open_tiers
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
 from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, blocked_by, of_tier, why_queued
@@ -165,7 +165,7 @@ async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedSho
         return ()
     whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
     found: list[str] = []
-    for tier in acceptable(decision.tier_request):
+    for tier in open_tiers(decision.tier_request, charge):
         usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name))
         for each, left in alternatives(whole, tenant, usage, [tier]):
             found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")

@@ -18,8 +18,8 @@ from webhook.policy.assignment.request import (
     not_default,
     tier_request,
 )
-from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, shortfall
-from webhook.policy.quota.demand import gpus_of
+from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, never_fits, shortfall
+from webhook.policy.quota.demand import NOTHING, demand_of, gpus_of, gpus_of_pods, shared_by
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -97,6 +97,29 @@ def acceptable(asked: TierRequest) -> list[Tier]:
     allowed, tenant = allowed_by_type(asked), asked.facts.tenant
     mine = allowed_tiers(tenant, asked.policy) if tenant else asked.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
+
+
+def charge_of_all(asked: TierRequest, charge: Charge) -> Charge:
+    """Return the charge of all pods that its outermost known owner needs, or of the pod if that is more.
+
+    The label of a workload is judged by all of its pods.
+    """
+    owner, policy = next((each for each in reversed(asked.facts.owners) if each.members), None), asked.policy
+    of_templates = [
+        gpus_of_pods(each.least, demand_of(each.template, each.devices, policy), shared_by(each.devices, policy))
+        for each in (owner.members if owner else ())
+    ]
+    in_all = (sum if owner and owner.row.at_once else max)((*of_templates, NOTHING))
+    return structs.replace(charge, gpus=max(in_all, charge.gpus), shared={})
+
+
+def open_tiers(asked: TierRequest, charge: Charge | None) -> list[Tier]:
+    """Return the tiers that the workload may name, without those whose rows could never hold all of its pods."""
+    tenant, tiers = asked.facts.tenant, acceptable(asked)
+    if tenant is None or charge is None or tenant.on_exceed not in ("Deny", "Hold"):
+        return tiers
+    whole = charge_of_all(asked, charge)
+    return [each for each in tiers if never_fits(structs.replace(whole, tier=each.name), tenant) is None]
 
 
 def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
