@@ -165,7 +165,7 @@ MOVES: dict[str, tuple[Tree, str]] = {
     ),
     "a tier": (
         {"labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        "write the tier that you want on its workload and delete the pod, or create a pod without a workload again",
+        "delete its workload, or a pod without one, and create it again with the tier that you want",
     ),
     "no tier": ({"labels": {"gpu-tiers.dev/tier": None}}, "metadata.labels[gpu-tiers.dev/tier]: can't change"),
     "a gang": ({"annotations": {"gpu-tiers.dev/gang": "x"}}, "metadata.annotations[gpu-tiers.dev/gang]: can't change"),

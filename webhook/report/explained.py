@@ -1,11 +1,14 @@
 """The reasons for an object's tier and hook, its next verdict, and what would change that: as values."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import fields
 
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Phrase
+from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.report.node_reservation import NodeReservation
@@ -14,6 +17,8 @@ from webhook.report.shown import Gpus, Shown
 from webhook.report.tenants import RowShown
 from webhook.report.waiting import Eviction, RefusedPods
 from webhook.sentences.sentence import sentence
+
+JOB = GroupKind("batch", "Job")
 
 
 class ClassShown(Shown, frozen=True):
@@ -169,17 +174,31 @@ class TierOf(NamedTuple):
     replace: str
 
 
-def replacement(kind: str, name: str, given: Assignment, namespace: str, *, booked_whole: bool) -> str:
+def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, *, deletable: bool) -> str:
     """Return the command by which a workload's pods are replaced by others, which may have another tier; "" for none.
 
-    The pods of a gang that is booked whole all have its tier, and the template of a Job can't be changed.
+    The template of a Job can't be changed. `deletable`: it goes on if its pods are deleted.
     """
-    if kind in ("Deployment", "StatefulSet", "DaemonSet"):
-        return f"kubectl rollout restart {kind.lower()}/{name} -n {namespace}"
+    if kind.group == "apps" and kind.kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        return f"kubectl rollout restart {kind.kind.lower()}/{name} -n {namespace}"
     in_template = given.step in ("label", "class") and given.bearer is None
-    if kind == "Job" and not booked_whole and not in_template:
+    if kind == JOB and deletable and not in_template:
         return f"kubectl delete pod -n {namespace} -l batch.kubernetes.io/job-name={name}"
     return ""
+
+
+def job_outlasts_deletions(job: Tree, pods: Collection[Tree]) -> bool:
+    """Tell whether a Job goes on if all of its running pods are deleted, because it counts each as failed.
+
+    It counts them whatever its podReplacementPolicy is, also pods that never ran (isPodFailed in the Job controller of
+    Kubernetes). Those in a queue would lose their position.
+    """
+    limit, failed = at(job, "spec.backoffLimit"), at(job, "status.failed")
+    counted = (failed if isinstance(failed, int) else 0) + len(pods)
+    rules = listed(at(job, "spec.podFailurePolicy.rules"))
+    strict = at(job, "spec.backoffLimitPerIndex") is not None or any(at(each, "action") != "Ignore" for each in rules)
+    queued = any(view(each, Pod).waits_for_quota for each in pods)
+    return not (strict or queued) and counted <= (limit if isinstance(limit, int) else 6)
 
 
 def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_of: str, keeps: str) -> Iterator[str]:

@@ -5,7 +5,8 @@ from decimal import Decimal
 from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from webhook.admission.reviewer import Verdict
-from webhook.cli.explain.explanation import NewPod, tier_changes
+from webhook.cli.explain.explanation import NewPod
+from webhook.cli.explain.tier_changes import tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry
@@ -31,7 +32,7 @@ def first_change(count: int = 1, tenant: TenantBuilder = TENANT, used: Charge | 
     if used:
         account = Account(entries=(Entry(uid="other", namespace="team-alpha", state="Used", wants=(used,)),))
         ledger.store.set(facts.tenant, account)
-    return next(tier_changes(document, known, [part], decided.assignment, decided, ledger))
+    return next(tier_changes(document, known, part.weight, decided.assignment, decided, ledger, deletable=True))
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:

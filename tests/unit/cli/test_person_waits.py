@@ -295,6 +295,19 @@ def test_a_relabelled_job_and_its_pod_read_the_same_advice(
     assert "TIER (one of" not in text
 
 
+@pytest.mark.parametrize("asked_about", ["job/train", "train-x"])
+def test_a_job_that_fails_by_one_deletion_is_not_to_have_its_pod_deleted(
+    answering: Answering, tmp_path: Path, asked_about: str
+) -> None:
+    pod = owned(a_stored_pod("train-x", node="node-a", phase="Running"), "Job", "train", "batch/v1")
+    pod["metadata"] |= {"labels": {}, "annotations": {"gpu-tiers.dev/assigned-by": "label: the label on Job/train"}}
+    job = stored(a_job(a_pod().asking(2), "train", backoffLimit=0).json())
+    job["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
+    text = "\n".join(says(answering, tmp_path, ApiOfObjects(lists(pod, **{JOBS: [job]})), "explain", asked_about))
+    assert ("To have it now, delete and apply job/train again with the label gpu-tiers.dev/tier=gpu-training.") in text
+    assert "kubectl delete pod" not in text
+
+
 # --- a pod that is gone
 
 

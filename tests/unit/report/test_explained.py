@@ -2,10 +2,20 @@
 
 import pytest
 
-from tests.builders import a_policy
+from tests.builders import a_job, a_pod, a_policy
+from tests.builders.built import Tree
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment
-from webhook.report.explained import ClassShown, HookShown, TierOf, changes, replacement, why_it_differs
+from webhook.report.explained import (
+    ClassShown,
+    HookShown,
+    TierOf,
+    changes,
+    job_outlasts_deletions,
+    replacement,
+    why_it_differs,
+)
 
 OTHERS = ("gpu-serving", "gpu-batch")
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
@@ -81,20 +91,40 @@ def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "step", "booked_whole", "command"),
+    ("kind", "step", "deletable", "command"),
     [
-        ("Deployment", "label", False, RESTART),
-        ("Job", "workload-type", False, "kubectl delete pod -n alpha -l batch.kubernetes.io/job-name=web"),
-        ("Job", "workload-type", True, ""),
-        ("Job", "label", False, ""),
-        ("PyTorchJob", "workload-type", False, ""),
+        ("Deployment.apps", "label", False, RESTART),
+        ("Job.batch", "workload-type", True, "kubectl delete pod -n alpha -l batch.kubernetes.io/job-name=web"),
+        ("Job.batch", "workload-type", False, ""),
+        ("Job.batch", "label", True, ""),
+        ("Job.batch.volcano.sh", "workload-type", True, ""),
     ],
-    ids=["a rollout", "a Job's next pod", "a gang has one tier", "a Job's template stays", "an operator's"],
+    ids=["a rollout", "a Job's next pod", "a Job that would fail", "a Job's template stays", "an operator's"],
 )
-def test_how_pods_are_replaced(kind: str, step: str, booked_whole: bool, command: str) -> None:
+def test_how_pods_are_replaced(kind: str, step: str, deletable: bool, command: str) -> None:
     """A Job that is deleted and applied again would train from the beginning."""
-    given = Assignment(None, step, Phrase("x"))
-    assert replacement(kind, "web", given, "alpha", booked_whole=booked_whole) == command
+    given, (name, _, group) = Assignment(None, step, Phrase("x")), kind.partition(".")
+    assert replacement(GroupKind(group, name), "web", given, "alpha", deletable=deletable) == command
+
+
+RULES = {"action": "Ignore"}, {"action": "FailJob"}
+JOBS: dict[str, tuple[Tree, Tree, bool]] = {
+    "the default of 6": ({}, {}, True),
+    "a limit of 0": ({"backoffLimit": 0}, {}, False),
+    "two failed before": ({"backoffLimit": 3}, {"failed": 2}, False),
+    "a limit by index": ({"backoffLimitPerIndex": 3}, {}, False),
+    "a policy that ignores evictions": ({"podFailurePolicy": {"rules": [RULES[0]]}}, {}, True),
+    "a policy that fails it": ({"podFailurePolicy": {"rules": [*RULES]}}, {}, False),
+}
+
+
+@pytest.mark.parametrize(("spec", "status", "goes_on"), JOBS.values(), ids=JOBS)
+def test_a_job_counts_deleted_pods_as_failed(spec: Tree, status: Tree, goes_on: bool) -> None:
+    two = [a_pod().json()] * 2
+    job = a_job(**spec).json() | {"status": status}
+    assert job_outlasts_deletions(job, two) is goes_on
+    queued = a_pod().having("spec.schedulingGates", [{"name": "gpu-tiers.dev/quota"}]).json()
+    assert not job_outlasts_deletions(job, [queued]), "it would lose its position in the queue"
 
 
 def test_a_pod_without_an_owner_is_created_again() -> None:

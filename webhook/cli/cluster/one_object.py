@@ -56,6 +56,15 @@ def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
 
 
+_BUILT_IN_GROUPS = ("", "apps", "batch")
+
+
+def kubectl_name(kind: GroupKind, name: str) -> str:
+    """Return a name such as job/train, pytorchjob.kubeflow.org/train."""
+    word = kind.kind.lower()
+    return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
+
+
 class NoSuchPod(BadInput):
     """No pod has this name, or none any more."""
 

@@ -4,7 +4,7 @@ A pod that replaces another one finds the room of that one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,35 +12,33 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of, usage_met
 from webhook.admission.reviewer import Verdict
-from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
+from webhook.cli.cluster.one_object import AskedCluster, eviction_of, kubectl_name, last_refusal, pods_of_workload
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods
 from webhook.cli.cluster.workloads import as_new
-from webhook.cli.explain.closed_tiers import closed_tiers
 from webhook.cli.explain.replacement import evicted_first, judge_without
+from webhook.cli.explain.tier_changes import outlasts_deletions, tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.ledger.account import Account
-from webhook.ledger.accounts import Accounts
-from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
-from webhook.policy.assignment.limits import open_tiers
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
-from webhook.policy.quota.charges import Charge, alternatives, shortfall
+from webhook.policy.quota.charges import Charge, shortfall
 from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.gpu_supply import resources_of_classes
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tiers, active_class
 from webhook.report.explained import (
@@ -50,9 +48,6 @@ from webhook.report.explained import (
     HookShown,
     PodsNow,
     TenantOfIt,
-    TierOf,
-    changes,
-    replacement,
 )
 from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
@@ -113,7 +108,8 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
             finding = next_finding(finding, await (await judge_without(asked, replaced)).finding(new))
-        there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
+        deletable = gang is None and await outlasts_deletions(asked, document, pods)
+        there = await _judged(asked, document, replace(there, gang=gang), finding, parts, deletable=deletable)
     asked.reader.without(OF_A_NEW_ONE, *OF_A_VERDICT)
     if resources_of_classes(asked.policy.classes.values()):
         asked.reader.without("whether its tier evicts anybody for its GPUs", "nodes")
@@ -141,7 +137,7 @@ OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted"
 
 
 async def _judged(
-    asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod]
+    asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod], *, deletable: bool
 ) -> Explained:
     main = _main(parts)
     decided = main.decision if main else None
@@ -162,7 +158,10 @@ async def _judged(
         "message": refusal,
         "shown_warnings": tuple(dict.fromkeys((*filter(has_shown_id, finding.shown_warnings), *of_eviction))),
     }
-    pod = view(document.tree, Pod) if there.class_now else None
+    pod, weight = (
+        view(document.tree, Pod) if there.class_now else None,
+        sum((each.weight for each in parts), Decimal(0)),
+    )
     return replace(
         there,
         **said,
@@ -174,7 +173,9 @@ async def _judged(
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
         waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(
-            tier_changes(document, there, parts, assignment, decided, asked.ledger) if assignment and decided else ()
+            tier_changes(document, there, weight, assignment, decided, asked.ledger, deletable=deletable)
+            if assignment and decided
+            else ()
         ),
     )
 
@@ -257,77 +258,6 @@ def _refused(finding: Finding) -> Iterator[Verdict]:
     at_once = finding.parts and finding.verdict.over_quota
     verdicts = (each.verdict for each in (finding.parts if at_once else (finding, *finding.parts)))
     return (each for each in verdicts if each.refusal)
-
-
-_BUILT_IN_GROUPS = ("", "apps", "batch")
-
-
-def tier_changes(
-    document: Document,
-    there: Explained,
-    parts: list[NewPod],
-    assignment: Assignment,
-    decision: Decision,
-    ledger: Accounts,
-) -> Iterator[str]:
-    """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
-    request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
-    own, gpus = {assignment.tier.name if assignment.tier else "", higher}, Decimal(0)
-    offered = open_tiers(request, decision.charge)
-    outermost = request.facts.owners[-1] if request.facts.owners else None
-    of_pods = [each.now for each in there.pods] or ([there.class_now] if there.class_now and outermost else [])
-    usage: Usage = {}
-    if (charge := decision.charge) and tenant:
-        gpus = sum((each.weight for each in parts), Decimal(0)) if there.gang else charge.gpus
-        now = there.class_now.tier if there.class_now else of_pods[0].tier if of_pods else ""
-        holds = (there.gang or now) and not (there.class_now and view(document.tree, Pod).waits_for_quota)
-        its = replace(charge, gpus=gpus if holds else Decimal(0), tier=now or charge.tier)
-        usage = {row: used - (its.gpus if row in its.rows(tenant) else 0) for row, used in ledger.usage(tenant).items()}
-        offered = [tier for tier, _ in alternatives(replace(charge, gpus=gpus), tenant, usage, offered)]
-    others = tuple(each.name for each in offered if each.name not in own)
-    if higher:
-        if there.gang and assignment.tier:
-            tier = assignment.tier.name
-            yield f"create it again when its tenant has room in {higher}: until then all of its pods run as {tier}."
-        else:
-            yield f"a pod that is created while its tenant has room in {higher} gets {higher}."
-        if not others:
-            return
-    of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
-    tiers = [each.tier or "no tier" for each in of_pods] or of_gang
-    own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
-    kind, name = (outermost.kind.kind, outermost.name) if outermost else (document.kind, document.name)
-    whole = there.gang is not None
-    found = changes(
-        assignment,
-        TierOf(
-            bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
-            owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
-            namespace=document.namespace,
-            replace=replacement(kind, name, assignment, document.namespace, booked_whole=whole),
-        ),
-        others=others,
-        default_of=_default_of(assignment, request.policy.default_tier),
-        keeps=", ".join(dict.fromkeys(tiers)),
-    )
-    yield from [*found] or [closed_tiers(decision, own, gpus, usage)]
-
-
-def kubectl_name(kind: GroupKind, name: str) -> str:
-    """Return a name such as job/train, pytorchjob.kubeflow.org/train."""
-    word = kind.kind.lower()
-    return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
-
-
-def _default_of(assignment: Assignment, default_tier: str) -> str:
-    types: Mapping[str, str] = {
-        "rule": f"{assignment.asked}",
-        "workload-type": f"workloadTypes.{assignment.evidence.type.value}" if assignment.evidence else "workloadTypes",
-        "namespace-default": "defaultTier of the TenantQuota, or the namespace's label gpu-tiers.dev/default-tier",
-        "policy-default": f"defaultTier of the policy, {default_tier}",
-    }
-    found = types.get(assignment.step, "")
-    return f"{found} of the policy" if assignment.step == "workload-type" else found
 
 
 def hook_shown(part: NewPod, there: Pod | None) -> HookShown:

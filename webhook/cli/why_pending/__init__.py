@@ -12,11 +12,11 @@ from webhook.cli.cluster.one_object import (
     asked_cluster,
     eviction_of,
     kind_and_name,
+    kubectl_name,
     object_named,
 )
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
-from webhook.cli.explain.explanation import kubectl_name
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits

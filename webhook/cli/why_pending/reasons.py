@@ -10,13 +10,14 @@ from webhook.cli.cluster.one_object import (
     AskedCluster,
     events_about,
     eviction_of_pod,
+    kubectl_name,
     last_refusal,
     messages_of,
     pods_of_workload,
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods, pods_asked
-from webhook.cli.explain.explanation import kubectl_name, refusal_of
+from webhook.cli.explain.explanation import refusal_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.why_pending.evicted_jobs import back_off, failed_by_evictions
