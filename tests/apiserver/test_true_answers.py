@@ -74,7 +74,7 @@ def test_a_job_that_runs_is_not_said_to_be_refused_because_a_change_of_it_was(
         "label", "job/train", "gpu-tiers.dev/tier=gpu-trainin", "--overwrite", f"--namespace={namespace}", check=False
     )
     assert answer.code == 1, answer.stdout
-    told = re.compile(r"An update of it was refused at \S+Z, and changed nothing: .* unknown tier")
+    told = re.compile(r"An update was refused at \S+Z, and changed nothing: .* unknown tier")
     installed.eventually(lambda: told.search(why(installed, namespace, "job/train")) is not None, "its Event")
     text = why(installed, namespace, "job/train")
     assert "None of its pods is pending: 1 of 1 run." in text

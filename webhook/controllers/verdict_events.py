@@ -91,7 +91,10 @@ class VerdictEvents(msgspec.Struct, frozen=True):
         # the controller of a refused pod reports that itself
         is_reported = notice.kind == "Pod" and notice.existing is None and workload == notice.controller
         if workload and not is_reported:
-            self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
+            # a pod of it may be refused an update too
+            of_another = notice.reason == "UpdateRefused" and workload != notice.existing
+            message = f"{notice.kind}/{notice.name}: {notice.sentence}" if of_another else notice.sentence
+            self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, message)
         tenant = notice.over_quota_of
         uid = self.tenant_uid(tenant) if tenant else None
         if tenant and uid:

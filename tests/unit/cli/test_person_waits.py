@@ -104,9 +104,21 @@ def test_a_refused_update_is_not_taken_for_refused_pods(answering: Answering, tm
     refused = an_event("UpdateRefused", "Job", "night", words, "2026-11-26T17:01:00Z")
     api = an_evicted_job(refused, spec={"suspend": True}, status={})
     lines = says(answering, tmp_path, api, "why-pending", "job/night")[2:]
-    assert lines[-1] == f"An update of it was refused at 2026-11-26T17:01:00Z, and changed nothing: {words}"
+    assert lines[-1] == f"An update was refused at 2026-11-26T17:01:00Z, and changed nothing: {words}"
     assert "refused at admission" not in "\n".join(lines)
     assert "kubectl annotate" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(("manager", "is_news"), [("kubectl", False), ("kubelet", True)])
+def test_a_refused_update_is_old_news_once_a_later_one_was_admitted(
+    answering: Answering, tmp_path: Path, manager: str, is_news: bool
+) -> None:
+    written = {"manager": manager, "time": "2026-11-26T17:02:00Z"} | ({"subresource": "status"} if is_news else {})
+    refused = an_event("UpdateRefused", "Job", "night", "unknown tier", "2026-11-26T17:01:00Z")
+    job = stored(a_job(a_pod().asking(2), "night", suspend=True).json())
+    job["metadata"]["managedFields"] = [written]
+    api = ApiOfObjects(lists(**{JOBS: [job]}) | {"/api/v1/events": [refused]})
+    assert ("unknown tier" in "\n".join(says(answering, tmp_path, api, "why-pending", "job/night"))) is is_news
 
 
 WANTS_NONE = {

@@ -147,7 +147,9 @@ async def test_a_refused_update_of_a_pod_shows_on_its_job_or_on_itself() -> None
         events = await story.settled()
         assert set(events) == {"Job/train", "Pod/two", "Pod/three"}
         reason, _, message = events["Job/train"][0]
+        assert message.startswith("Pod/one: ")
         assert "a pod's tier is fixed when it is created" in message
+        assert not events["Pod/two"][0][2].startswith("Pod/two: ")
         assert reason == "UpdateRefused", "the Job lacks no pod, and nobody tries again"
 
 

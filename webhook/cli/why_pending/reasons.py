@@ -31,7 +31,7 @@ from webhook.kube.client import RFC_3339, path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError
 from webhook.objects.pods import Pod
-from webhook.objects.view import Tree, at, view
+from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.quota.refusals import TOO_LARGE
 from webhook.policy.workloads.workload import has_ended
 from webhook.report.waiting import (
@@ -242,7 +242,11 @@ async def _without_refusal(
     if not refused:
         return found
     last, message = max(refused)
-    said = f"An update of it was refused at {last.strftime(RFC_3339)}, and changed nothing: {message}"
+    when = last.strftime(RFC_3339)
+    writes = (each for each in listed(document.metadata.get("managedFields")) if not each.get("subresource"))
+    if any(each.get("time", "") > when for each in writes):
+        return found  # a later update was admitted
+    said = f"An update was refused at {when}, and changed nothing: {message}"
     return replace(found, sentences=(*found.sentences, said))
 
 
