@@ -126,6 +126,25 @@ def test_who_waits_behind_a_larger_one_reads_the_order_and_where_it_is_set(
         assert "Tiers with room for it now: gpu-training (no limit), " in "\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("asked_about", "whose"), [("large", "Its own"), ("small", "Pod/large comes before it, and its own")]
+)
+def test_nobody_is_told_to_wait_for_a_workload_that_fills_the_row_by_itself(
+    answering: Answering, tmp_path: Path, asked_about: str, whose: str
+) -> None:
+    """Somebody scaled it to 6 GPUs, and the row allows 4."""
+    queued = [a_stored_pod(name, gate="gpu-tiers.dev/quota") for name in ("large", "small")]
+    runs = a_stored_pod("runs", node="node-a", phase="Running")
+    for pod in (queued[0], runs):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-large", "controller": True}
+        pod["metadata"]["ownerReferences"] = [owner]
+    maker = {"metadata": {"name": "web", "namespace": "team-alpha", "uid": "uid-large"}}
+    api = ApiOfObjects(lists(*queued, runs, quotas=(a_queue(),), **{"/apis/apps/v1/replicasets": [maker]}))
+    lines = says(answering, tmp_path, api, "why-pending", asked_about)
+    assert lines[2].endswith(f"{whose} pods use 2 of these 4 GPUs, so waiting does not help: scale it down.")
+    assert "by itself" not in lines[2]
+
+
 # --- nodes that are reserved for devices
 
 

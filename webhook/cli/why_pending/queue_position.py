@@ -8,14 +8,16 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import usage_met
 from webhook.cli.cluster.lease import warn_if_nobody_leads
-from webhook.cli.cluster.one_object import AskedCluster, events_about
+from webhook.cli.cluster.one_object import AskedCluster, events_about, pods_of_workload
 from webhook.cli.explain.explanation import next_decision
+from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
 from webhook.ledger.versions import Version
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
@@ -26,6 +28,7 @@ from webhook.policy.quota.charges import alternatives, named_flavor
 from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, blocked_by, of_tier, why_queued
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.report.tenants import QueuedShown, RowShown, TenantShown, tenant_shown
+from webhook.report.waiting import running_pods
 from webhook.sentences.sentence import sentence
 
 MOST_BEFORE = 3
@@ -36,11 +39,14 @@ def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Qu
     return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
 
 
-def in_queue(tenant: TenantShown, place: QueuedShown | None) -> Iterator[str]:
-    """Yield its position in a tenant's queue, and what is before it in its way."""
+def in_queue(tenant: TenantShown, place: QueuedShown | None, stuck: str = "") -> Iterator[str]:
+    """Yield its position in a tenant's queue, and what is before it in its way.
+
+    `stuck` says why it does not start by itself, "" if it does.
+    """
     line = tenant.queue.entries
     if place is not None:
-        yield _why(tenant, place)
+        yield f"{_why(tenant, place)} {stuck}" if stuck else _why(tenant, place, " It starts by itself.")
         yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_tier(place)])
         if tenant.queue_order and max(tenant.queue.workloads, place.nth) > 1:
             yield f"{tenant.queue_order}."
@@ -56,7 +62,7 @@ def in_queue(tenant: TenantShown, place: QueuedShown | None) -> Iterator[str]:
         )
 
 
-def _why(tenant: TenantShown, place: QueuedShown) -> str:
+def _why(tenant: TenantShown, place: QueuedShown, by_itself: str = "") -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
     short = _short(row, place) if row else None
     for each in tenant.budgets:
@@ -65,8 +71,7 @@ def _why(tenant: TenantShown, place: QueuedShown) -> str:
     before = blocked_by(tenant.queue.entries, place.nth)
     count = max(tenant.queue.workloads, place.nth)
     text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
-    by_itself = "" if short and short.never else " It starts by itself."
-    return f"It {text}.{by_itself}"
+    return f"It {text}.{'' if short and short.never else by_itself}"
 
 
 def _short(row: RowShown, place: QueuedShown) -> NoRoom:
@@ -144,17 +149,47 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = position_of(shown, metadata.namespace, uids)
-    position = in_queue(shown, place)
+    stuck = await _stuck(asked, tenant, shown, place) if place else ""
+    position = in_queue(shown, place, stuck)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
         return (*position, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
+    if stuck:
+        return tuple(position)
     flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place)
     return (
         *position,
         *roomy,
         *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)],
     )
+
+
+async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown) -> str:
+    """Return that it, or a workload that keeps it back, waits for the GPUs of its own pods; "" for neither.
+
+    A Deployment can be scaled beyond its row, and its pods don't end by themselves. Those of a Job do.
+    """
+    kinds = asked.policy.kinds.by_kind
+    for each in (place, *(shown.queue.entries[: place.nth - 1] if tenant.hold_order == "Strict" else ())):
+        row = next((row for row in tenant.rows if row.label == each.short), None)
+        if row is None or each.namespace != place.namespace or (each != place and row.tier not in (None, place.tier)):
+            continue
+        pods = await pods_of_workload(asked, each.namespace, each.uid)
+        there = [(pod, view(pod, Pod)) for pod in running_pods(pods or ())]
+        scales = [
+            pod
+            for pod, of in there
+            if (by := of.metadata.controller)
+            and (kind := kinds.get(GroupKind(by.group, by.kind)))
+            and not (kind.gang or of.waits_for_quota)
+        ]
+        charges = [charge for pod in scales if (charge := await charge_of_existing(asked, pod))]
+        own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
+        if own and own + Decimal(str(each.gpus)) > row.hard:
+            whose = "Its own pods use" if each is place else f"{each.workload} comes before it, and its own pods use"
+            return f"{whose} {written(own)} of these {written_gpus(row.hard)}, so waiting does not help: scale it down."
+    return ""
 
 
 async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedShown) -> tuple[str, ...]:
