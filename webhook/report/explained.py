@@ -125,12 +125,13 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def demotion(self) -> str:
-        """Return the tier of a new one, if its tenant has no room for it in its tier."""
+        """Return the tier of a new one, if its tenant has no room for it in its tier. A gang keeps its first answer."""
         given, tenant = self.assignment, self.tenant.name if self.tenant else ""
         if given is None or given.demoted_from is None:
             return ""
         evicted, higher = given.evicted or "", given.demoted_from
-        return sentence(Phrase("runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
+        said = "gang-runs-lower" if self.gang else "runs-lower" if self.class_now else "new-runs-lower"
+        return sentence(Phrase(said, tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
 
     @property
     def stopped(self) -> str:

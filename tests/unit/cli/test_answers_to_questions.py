@@ -4,7 +4,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
+from tests.builders import a_policy
 from webhook.cli.explain import explain_answer
 from webhook.cli.output import Form, write
 from webhook.cli.why_pending import why_pending_answer
@@ -85,6 +87,39 @@ def test_a_guess_is_called_so_wherever_it_is_shown(capsys: pytest.CaptureFixture
     output = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
     assert 'type         training, a guess from its command ("torchrun")\n' in output
     assert 'decided by   workload-type: training, a guess from its command ("torchrun")\n' in output
+
+
+def a_demoted(kind: str, **fields: object) -> Explained:
+    """A workload that asks for gpu-training, and whose next pod gets gpu-batch."""
+    batch = a_policy().tiers.get("gpu-batch")
+    assert batch is not None
+    given = Assignment(batch, "label", Phrase("as-told", text="the label says gpu-training"))
+    given = replace(given, demoted_from="gpu-training", evicted=", which gpu-training may evict")
+    return Explained(
+        kind=kind,
+        name="a",
+        namespace="alpha",
+        assignment=given,
+        tiers=(batch,),
+        tenant=TenantOfIt("alpha", (), "Demote"),
+        **fields,
+    )  # type: ignore[arg-type]
+
+
+def test_a_gang_that_was_demoted_keeps_its_tier_when_there_is_room_again(capsys: pytest.CaptureFixture[str]) -> None:
+    output = text(a_demoted("PyTorchJob", gang=GangShown("PyTorchJob/a", "8 GPUs as gpu-batch", 8)), capsys)
+    assert (
+        "over quota     tenant alpha had no room for it in gpu-training when it was applied: all of its pods run as "
+        "gpu-batch"
+    ) in output
+
+
+def test_one_demoted_pod_does_not_stand_for_its_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    training = ClassShown("gpu-training", 1000, "PreemptLowerPriority", "gpu-training")
+    output = text(a_demoted("Deployment", pods=(PodsNow(2, training), PodsNow(1, BATCH))), capsys)
+    assert "tier         gpu-training\n" in output
+    assert "over quota   tenant alpha has no room in gpu-training now: a new pod runs as gpu-batch" in output
+    assert "its pods     2 with gpu-training (1000, PreemptLowerPriority); 1 with gpu-batch" in output
 
 
 NO_CLASS = ClassShown("", 0, "PreemptLowerPriority")

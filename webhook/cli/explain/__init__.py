@@ -124,7 +124,8 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
     if found.left_alone:
         yield "tier", f"gpu-tiers leaves it alone: {found.left_alone}"
     elif found.decided_by:
-        yield "tier", found.tier or "none"
+        asked = None if found.gang or found.assignment is None else found.assignment.demoted_from
+        yield "tier", asked or found.tier or "none"
         yield "decided by", found.decided_by
     if found.judged:
         yield from _common(found)
