@@ -95,8 +95,9 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     answer to its next create, if it lacks pods; `refused` is the refusal that its controller got, and `last_eviction`
     the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods, and `reserved`
     are the nodes that are reserved for its pods. `mode_of_file` is that of a policy file that somebody names: the
-    cluster's `mode` is then unknown. `templates` are the hooks of its pod templates, or its own, and `autoscaler` is
-    what its pods tell autoscalers. `may_name` are the tiers that the user may name there; None if anyone may name all.
+    cluster's `mode` is then unknown. `owned`: an existing pod has a controller. `templates` are the hooks of its pod
+    templates, or its own, and `autoscaler` is what its pods tell autoscalers. `may_name` are the tiers that the user may
+    name there; None if anyone may name all.
     """
 
     judged: bool = True
@@ -106,6 +107,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     templates: tuple[HookShown, ...] = ()
     autoscaler: tuple[str, ...] = ()
     class_now: ClassShown | None = None
+    owned: bool = True
     class_of_new: ClassShown | None = None
     assigned_by: str = ""
     pods: tuple[PodsNow, ...] = ()
@@ -144,7 +146,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
-        common = {*ObjectVerdict.__struct_fields__, "judged"}
+        common = {*ObjectVerdict.__struct_fields__, "judged", "owned"}
         own = {each.encode_name: getattr(self, each.name) for each in fields(self) if each.name not in common}
         return {**verdict, "trace": self.trace, **own}
 
@@ -155,12 +157,17 @@ UNMARKED = (
 )
 
 
-def why_it_differs(assigned_by: str) -> str:
-    """Return why a pod's class differs from a new pod's. `assigned_by` is the annotation that gpu-tiers wrote on it."""
+def why_it_differs(assigned_by: str, *, owned: bool) -> str:
+    """Return why a pod's class differs from a new pod's. `assigned_by` is the annotation that gpu-tiers wrote on it.
+
+    A pod that is not `owned` may have lost the owner that named its tier (kubectl delete --cascade=orphan).
+    """
     written = parsed(assigned_by)
     if written and written.demoted_from:
         return "when this one was created, its tenant had no room"
-    return "the policy, its tenant or a label has changed since this one was created"
+    if written and not owned and written.step == "label" and not written.names_own_label:
+        return "the workload whose label gave this one its tier owns it no more"
+    return "the policy, its tenant, its owner or a label has changed since this one was created"
 
 
 class TierOf(NamedTuple):

@@ -320,6 +320,19 @@ def test_a_job_that_fails_by_one_deletion_is_not_to_have_its_pod_deleted(
     assert "kubectl delete pod" not in text
 
 
+def test_a_pod_whose_owner_was_deleted_without_it_reads_that(answering: Answering, tmp_path: Path) -> None:
+    """Its tier came from the label on the Job: kubectl delete job train --cascade=orphan."""
+    pod = a_stored_pod("train-x", node="node-a", phase="Running")
+    pod["metadata"] |= {"annotations": {"gpu-tiers.dev/assigned-by": "label: the label on Job/train says gpu-batch"}}
+    text = "\n".join(says(answering, tmp_path, ApiOfObjects(lists(pod)), "explain", "train-x"))
+    assert ": the workload whose label gave this one its tier owns it no more\n" in text
+    *_, advice = (line for line in text.splitlines() if "What would change its tier" in line)
+    assert advice == (
+        "What would change its tier: Create the pod again with the label gpu-tiers.dev/tier=TIER (one of gpu-training, "
+        "gpu-serving). A pod keeps the tier it began with."
+    )
+
+
 # --- a pod that is gone
 
 

@@ -139,11 +139,11 @@ BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")
     ("assigned_by", "why"),
     [
         ("label: the label on the pod says gpu-training; demoted from gpu-training", "its tenant had no room"),
-        ("policy-default: the policy's default", "the policy, its tenant or a label has changed"),
+        ("policy-default: the policy's default", "the policy, its tenant, its owner or a label has changed"),
     ],
 )
 def test_a_class_that_differs_has_a_reason(assigned_by: str, why: str) -> None:
-    assert why in why_it_differs(assigned_by)
+    assert why in why_it_differs(assigned_by, owned=False)
 
 
 def test_classes_and_hooks_read_as_one_line() -> None:

@@ -116,7 +116,7 @@ def _new_one(found: Explained, has: ClassShown) -> str:
         return found.demotion
     if has.name == found.class_of_new.name:
         return "would get the same"
-    why = f": {why_it_differs(found.assigned_by)}" if found.assigned_by else ""
+    why = f": {why_it_differs(found.assigned_by, owned=found.owned)}" if found.assigned_by else ""
     return f"would get {found.class_of_new}, decided by {found.decided_by}{why}"
 
 

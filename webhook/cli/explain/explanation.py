@@ -93,6 +93,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         name=document.name,
         judged=False,
         class_now=class_now(tree, asked.policy.tiers) if is_pod else None,
+        owned=view(tree, Named).metadata.controller is not None,
         assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
         pods=tuple(PodsNow(count, now) for now, count in counted.most_common()),
         refused=refused,

@@ -48,6 +48,7 @@ def tier_changes(
     """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
     own, gpus = {assignment.tier.name if assignment.tier else "", higher}, Decimal(0)
+    own |= {there.class_now.tier} if there.class_now else set()
     offered = open_tiers(request, decision.charge)
     outermost = request.facts.owners[-1] if request.facts.owners else None
     of_pods = [each.now for each in there.pods] or ([there.class_now] if there.class_now and outermost else [])
