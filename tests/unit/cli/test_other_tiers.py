@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from webhook.admission.reviewer import Verdict
@@ -50,16 +52,22 @@ def test_a_tier_whose_row_is_full_is_not_offered() -> None:
     assert first_change(tenant=rows, used=used).endswith("gpu-tiers.dev/tier=gpu-batch")
     total = a_tenant().allowing(4)
     assert first_change(tenant=total, used=used) == (
-        "No other tier is open to it: the total is at 3 of 4 GPUs of TenantQuota/alpha, and it asks for 2."
+        "No other tier is open to it: the total is at 3 of 4 GPUs of TenantQuota/alpha without it, and it asks for 2."
     )
     itself = Charge(Decimal(3), "gpu-interactive")
     has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
     assert "gpu-tiers.dev/tier=TIER" in first_change(tenant=total, used=itself, pods=(PodsNow(1, has),))
 
 
+@pytest.mark.parametrize("on_exceed", ["Warn", "Hold"])
+def test_a_full_row_closes_no_tier_if_what_exceeds_it_runs_or_waits(on_exceed: str) -> None:
+    full = a_tenant(onExceed=on_exceed).allowing(2)
+    assert "gpu-tiers.dev/tier=TIER" in first_change(tenant=full, used=Charge(Decimal(3), "gpu-serving"))
+
+
 def test_a_gang_needs_a_row_for_all_of_its_pods() -> None:
     rows = (
-        f"{tier} is at 0 of {gpus} GPU{'s' * (gpus != 1)} of TenantQuota/alpha, and it asks for 8"
+        f"{tier} is at 0 of {gpus} GPU{'s' * (gpus != 1)} of TenantQuota/alpha without it, and it asks for 8"
         for gpus, tier in ((1, "gpu-training"), (0, "gpu-serving"), (2, "gpu-batch"))
     )
     none_left = f"No other tier is open to it: {'; '.join(rows)}."

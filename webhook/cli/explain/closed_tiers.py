@@ -33,7 +33,7 @@ def _reasons(decision: Decision, own: Collection[str | None], gpus: Decimal, usa
             whole = replace(charge_of_all(request, charge), tier=tier.name)
             if short is not None:
                 used = sentence(row_usage(short.row, usage, {}))
-                yield f"{used} of TenantQuota/{tenant.name}, and it asks for {written(gpus)}"
+                yield f"{used} of TenantQuota/{tenant.name} without it, and it asks for {written(gpus)}"
             elif row := never_fits(whole, tenant):
                 hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
                 yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"

@@ -41,6 +41,7 @@ from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tiers, active_class
+from webhook.policy.workloads.workload import has_ended
 from webhook.report.explained import (
     ClassShown,
     Explained,
@@ -175,7 +176,7 @@ async def _judged(
         waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
         changes=tuple(
             tier_changes(document, there, weight, assignment, decided, asked.ledger, deletable=deletable)
-            if assignment and decided
+            if assignment and decided and not has_ended(document.tree)
             else ()
         ),
     )

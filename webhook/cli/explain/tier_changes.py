@@ -59,7 +59,9 @@ def tier_changes(
         holds = (there.gang or now) and not (there.class_now and view(document.tree, Pod).waits_for_quota)
         its = replace(charge, gpus=gpus if holds else Decimal(0), tier=now or charge.tier)
         usage = {row: used - (its.gpus if row in its.rows(tenant) else 0) for row, used in ledger.usage(tenant).items()}
-        offered = [tier for tier, _ in alternatives(replace(charge, gpus=gpus), tenant, usage, offered)]
+        roomy = dict(alternatives(replace(charge, gpus=gpus), tenant, usage, offered))
+        if tenant.on_exceed != "Warn":  # a row without room refuses nothing there, and a queue lets it wait
+            offered = [each for each in offered if each in roomy or tenant.holds_on(each.name, charge.flavor)]
     others = tuple(each.name for each in offered if each.name not in own)
     if higher:
         if there.gang and assignment.tier:
