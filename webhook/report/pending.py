@@ -161,23 +161,25 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
 def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterable[GpuHolder]) -> Room:
     """Return what nodes and the pods of its own namespace show, for who may not read those of others.
 
-    Nodes alone are no reason why it waits: some are large enough and accept it.
+    Nodes alone are no reason why it waits: some are large enough and accept it. `free` is known if these pods use all.
     """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), own)
     (name, gpus), *_ = waiting.asks.items()
     there = f"{len(large)} nodes accept it" if len(large) > 1 else f"only {next(iter(large))} accepts it"
     sentences = [f"It waits for {written(gpus)} free {name} on one node: {there}."]
     holding = [each for node in large.values() for each in node.holders if each.gpus.get(name)]
+    free: dict[str, Gpus] | None = None
     if holding:
         used, most = (
             sum((each.gpus.get(name, Decimal(0)) for each in those), Decimal(0))
             for those in (holding, [node.node for node in large.values()])
         )
         names = first_of([each.name for each in holding], MOST_NAMED)
+        free = {each: 0 for each in large} if used >= most else None
         sentences.append(f"Pods of its namespace use {written(used)} of the {written(most)} GPUs there: {names}.")
     if waiting.evicts != "lower":
         sentences += _evictions(waiting, large)
-    return Room(asks, tuple(sentences), None)
+    return Room(asks, tuple(sentences), free)
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:

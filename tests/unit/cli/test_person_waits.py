@@ -191,6 +191,16 @@ def test_who_may_read_nodes_reads_which_accept_it_and_what_its_own_team_holds_th
     assert "you lack the right to list pods in all namespaces" in "\n".join(lines)
 
 
+def test_whose_own_team_holds_all_gpus_there_lacks_nothing(answering: Answering, tmp_path: Path) -> None:
+    pod, fill = a_stored_pod("b1"), a_stored_pod("fill", node="gpu-a", phase="Running")
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]
+    node = {"metadata": {"name": "gpu-a"}, "status": {"allocatable": {GPU: "2"}}}
+    api = ApiOfObjects(lists(pod, fill, **{NODES: [node]}), [PODS])
+    text = "\n".join(says(answering, tmp_path, api, "why-pending", "b1"))
+    assert "Pods of its namespace use 2 of the 2 GPUs there: team-alpha/fill." in text
+    assert "unknown" not in text
+
+
 @pytest.mark.parametrize("command", ["why-pending", "explain"])
 def test_the_platform_team_is_asked_for_what_the_reader_role_does_not_show(command: str) -> None:
     where = reader()

@@ -135,7 +135,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     asks_pods = by_nodes_alone is not None and with_gpus is not None and not by_nodes_alone.sentences
     lost, pods, holders = "which GPUs are free, and who holds the others", None, None
     if asks_pods or by_dra:
-        pods = await asked.reader.part("pods", _pods_on_nodes(asked), None, lost)
+        pods = await asked.reader.part("pods", _pods_on_nodes(asked), None)
     if pods is not None:
         tenant_of = await _tenants(asked)
         holders = [_holder(each, asked, tenant_of, now) for each in pods]
@@ -150,6 +150,9 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
         mine = await asked.reader.part("pods", _pods_on_nodes(asked, pod.metadata.namespace), [])
         own = [_holder(each, asked, lambda _: None, now) for each in mine]
         rooms.append(room_by_own_pods(by_nodes_alone.asks, asks_plugins, with_gpus or (), own))
+
+    if by_dra or any(each.free is None for each in rooms):
+        asked.reader.without(lost, "pods")
 
     # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
     if by_dra:
