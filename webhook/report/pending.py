@@ -175,7 +175,7 @@ def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], o
             for those in (holding, [node.node for node in large.values()])
         )
         names = first_of([each.name for each in holding], MOST_NAMED)
-        free = {each: 0 for each in large} if used >= most else None
+        free = dict[str, Gpus].fromkeys(large, 0) if used >= most else None
         sentences.append(f"Pods of its namespace use {written(used)} of the {written(most)} GPUs there: {names}.")
     if waiting.evicts != "lower":
         sentences += _evictions(waiting, large)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_deployment, a_job, a_pod, a_tenant, policy_file
+from tests.builders import a_deployment, a_job, a_pod, a_podgroup, a_tenant, policy_file
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Built, Tree
 from tests.builders.pods import GPU
@@ -199,6 +199,22 @@ def test_whose_own_team_holds_all_gpus_there_lacks_nothing(answering: Answering,
     text = "\n".join(says(answering, tmp_path, api, "why-pending", "b1"))
     assert "Pods of its namespace use 2 of the 2 GPUs there: team-alpha/fill." in text
     assert "unknown" not in text
+
+
+@pytest.mark.parametrize("hidden", [[], [PODS]], ids=["an administrator", "a reader of the namespace"])
+def test_a_pod_whose_group_is_not_whole_waits_for_no_gpus(
+    answering: Answering, tmp_path: Path, hidden: list[str]
+) -> None:
+    """The scheduler looks at no node before the group has its minCount."""
+    pod = a_stored_pod("b1-0")
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "b1"}
+    group = a_podgroup("b1").json()
+    nodes = [{"metadata": {"name": name}, "status": {"allocatable": {GPU: "8"}}} for name in ("gpu-a", "gpu-b")]
+    groups = {"/apis/scheduling.k8s.io/v1/podgroups": [group]}
+    api = ApiOfObjects(lists(pod, **{NODES: nodes}, **groups), hidden)
+    lines = says(answering, tmp_path, api, "why-pending", "b1-0")
+    assert "1 of these 2 pods exist: the scheduler waits for the others." in lines
+    assert "free nvidia.com/gpu" not in "\n".join(lines)
 
 
 @pytest.mark.parametrize("command", ["why-pending", "explain"])

@@ -45,11 +45,12 @@ async def unscheduled(
     events = await events_about(asked, document.namespace, document.uid)
     words = scheduler_says(document.tree, events or ())
     volumes = await volumes_awaited(asked, document, words)
-    there = None if volumes else await room(asked, pod, document.tree, nominated, now)
     group = await waits_for_group(asked, pod, document.namespace)
+    first = bool(volumes) or len(group) > 1  # the scheduler looks for no GPUs before that
+    there = None if first else await room(asked, pod, document.tree, nominated, now)
     silent = not words and not nominated and events is not None
     unseen = [f"Its scheduler, {pod.spec.scheduler_name or 'default-scheduler'}, has not reported on it yet."] * silent
-    lacks = () if nominated or volumes or (there and there.sentences) else _insufficient(asked, pod, words)
+    lacks = () if nominated or first or (there and there.sentences) else _insufficient(asked, pod, words)
     sentences = [*volumes, *unseen, *lacks, *group, *(there.sentences if there else ())]
     return replace(found, sentences=tuple(sentences) or (() if words else found.sentences), room=there, scheduler=words)
 
@@ -80,6 +81,7 @@ async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: st
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
+    """Return a sentence on its group, and a second one if the group lacks pods."""
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
