@@ -296,9 +296,21 @@ def test_a_job_that_crashed_is_not_said_to_be_evicted(answering: Answering, tmp_
 @pytest.mark.parametrize(
     ("evictions", "spec", "failed", "most", "counted"),
     [
-        (1, {"podFailurePolicy": IGNORES}, 0, 10, "1 of its pods has failed so far"),
-        (3, {"podFailurePolicy": IGNORES}, 0, 40, "3 of its pods have failed so far"),
-        (1, {}, 2, 20, "2 of its pods have failed so far"),
+        (
+            1,
+            {"podFailurePolicy": IGNORES},
+            0,
+            10,
+            "10 seconds after that. Its pods so far: 1 evicted (ignored by its podFailurePolicy).",
+        ),
+        (
+            3,
+            {"podFailurePolicy": IGNORES},
+            0,
+            40,
+            "40 seconds after that. Its pods so far: 3 evicted (ignored by its podFailurePolicy).",
+        ),
+        (1, {}, 2, 20, "20 seconds after that. Its pods so far: 2 failed."),
     ],
 )
 def test_a_back_off_follows_from_the_failures_and_the_last_one(

@@ -29,13 +29,18 @@ async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]
     if last is None or not (failed or last_eviction):
         lost = await _has_lost_a_pod(asked, document, due)
         return f"The Job controller makes the next pod after a pause. {PAUSES}" if lost else ""
-    evicted = await evicted_pods_of(asked, document.namespace, about)
-    count = max(failed + len(evicted) if ignores_failures(document.tree) else failed, 1)
-    left = next_pod_of_job(count, last) - datetime.now(UTC)
+    ignored = len(await evicted_pods_of(asked, document.namespace, about)) if ignores_failures(document.tree) else 0
+    due_at = next_pod_of_job(max(failed + ignored, 1), last)
+    left = due_at - datetime.now(UTC)
     why = "was evicted" if last_eviction and last_eviction.at >= last else "has failed"
-    when = f"within {long_time(left)}" if left > timedelta() else "at any moment"
-    times = f"{count} of its pods have" if count > 1 else "1 of its pods has"
-    return f"Its last pod {why}. The Job controller makes the next one {when}: {times} failed so far. {PAUSES}"
+    pause = (
+        f"within {long_time(left)}, {long_time(due_at - last)} after that" if left > timedelta() else "at any moment"
+    )
+    counted = [f"{failed} failed"] * (failed > 0) + [f"{ignored} evicted (ignored by its podFailurePolicy)"] * (
+        ignored > 0
+    )
+    so_far = f" Its pods so far: {', '.join(counted)}." if counted else ""
+    return f"Its last pod {why}. The Job controller makes the next one {pause}.{so_far} {PAUSES}"
 
 
 async def _has_lost_a_pod(asked: AskedCluster, document: Document, due: int) -> bool:
