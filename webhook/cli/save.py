@@ -20,7 +20,7 @@ from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.pod_informer import RUNNING
 from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import RFC_3339, Client, listed_objects, path
-from webhook.kube.errors import NotFound
+from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree, at, read, view
@@ -138,13 +138,19 @@ async def _chosen(client: Client, policy: TierPolicy, options: SaveOptions) -> A
 
 
 async def _ask(client: Client, pod: Pod, since: datetime) -> SaveAsked | None:
-    """Write the annotation; None if the pod is gone. Raises ApiError."""
+    """Write the annotation; None if the pod is gone. Raises ApiError, and BadInput without the right to patch pods."""
     where = pod.metadata
     body = {"metadata": {"uid": where.uid, "annotations": {SAVE_REQUESTED: since.strftime(RFC_3339)}}}
     try:
         await client.patch(path("v1", "pods", where.namespace, where.name), body)
     except NotFound:
         return None
+    except Forbidden as error:
+        bound = f"kubectl create rolebinding NAME --clusterrole=edit --user=NAME --namespace={where.namespace}"
+        raise BadInput(
+            f"{error.said or error}. ClusterRole edit has the right; an admin of namespace {where.namespace} binds it: "
+            f"{bound}"
+        ) from None
     return SaveAsked(where.namespace, where.name, where.uid)
 
 

@@ -55,7 +55,7 @@ class HookShown(Shown, frozen=True):
 
     def __str__(self) -> str:
         if not self.kind:
-            return self.why_not or "none"
+            return f"none: {self.why_not}" if self.why_not else "none"
         where = f" in {', '.join(self.containers)}" if self.containers else ""
         state = {True: "; the pod has it", False: "; the pod does not have it", None: ""}[self.there]
         seconds = f"{self.seconds} s" + (f" (of {self.uncut} s; its tier leaves no more)" if self.uncut else "")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from webhook.kube.client import RFC_3339
 from webhook.objects.pods import QUOTA_GATE
-from webhook.objects.view import Tree, at
+from webhook.objects.view import Tree, at, mapped
 from webhook.report.pending import Room
 from webhook.report.shown import Shown, without_secret
 
@@ -216,7 +216,7 @@ def standing(pod: Tree, now: datetime | None = None) -> Standing:
     phase, node = status.get("phase"), spec.get("nodeName")
     gates = [str(each.get("name")) for each in spec.get("schedulingGates") or ()]
     if phase in ("Succeeded", "Failed"):
-        return Standing("ended", f"It has ended: {phase}.")
+        return Standing("ended", f"It has ended: {phase}{_failure(status) if phase == 'Failed' else ''}.")
     if metadata.get("deletionTimestamp"):
         ends = _time(metadata["deletionTimestamp"])
         is_late = now is not None and ends is not None and ends < now
@@ -294,6 +294,16 @@ def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
             by_type = (found for kind in ("QuotaReserved", "Admitted") for found in unmet if found.get("type") == kind)
             return next((str(found["message"]) for found in by_type), "")
     return ""
+
+
+def _failure(status: Tree) -> str:
+    """Return why a pod failed: its own reason, and the containers that failed with theirs."""
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    ends = ((each.get("name"), mapped(at(each, "state.terminated"))) for each in containers)
+    failed = ((name, end) for name, end in ends if end.get("exitCode"))
+    found = [f"container {name}: {end.get('reason')}, exit code {end['exitCode']}" for name, end in failed]
+    found = [str(status["reason"]), *found] if status.get("reason") else found
+    return f" ({'; '.join(found)})" if found else ""
 
 
 def _slow(status: Tree) -> str:

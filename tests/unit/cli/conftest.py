@@ -25,6 +25,11 @@ def answering() -> Iterator[Answering]:
                 self.end_headers()
                 self.wfile.write(body.encode())
 
+            def do_PATCH(self) -> None:
+                self.send_response(403)
+                self.end_headers()
+                self.wfile.write(b'{"kind": "Status", "message": "pods is forbidden"}')
+
             def log_message(self, *_: object) -> None:
                 pass
 

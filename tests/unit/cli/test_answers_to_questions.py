@@ -50,7 +50,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
     )
     output = text(found, capsys)
     assert "hook of a new pod    a: file, 120 s to save, 130 s of grace\n" in output
-    assert "hook of a new pod    b: no GPU\n" in output
+    assert "hook of a new pod    b: none: no GPU\n" in output
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in output
     assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in output
     assert "8 GPUs as gpu-batch count from its create; its pods use 4 of them now" in output

@@ -15,6 +15,7 @@ from tests.unit.cli.test_few_rights import reader
 from tests.unit.cli.test_person_asks import NODES, PODS, a_stored_pod, lists, says
 from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER
 from webhook.kube.errors import Forbidden
+from webhook.policy.checkpoint.listen import REPORT_VOLUME
 
 DEPLOYMENTS, REPLICASETS = "/apis/apps/v1/deployments", "/apis/apps/v1/replicasets"
 JOBS = "/apis/batch/v1/jobs"
@@ -215,6 +216,20 @@ def test_a_pod_whose_group_is_not_whole_waits_for_no_gpus(
     lines = says(answering, tmp_path, api, "why-pending", "b1-0")
     assert "1 of these 2 pods exist: the scheduler waits for the others." in lines
     assert "free nvidia.com/gpu" not in "\n".join(lines)
+
+
+def test_who_may_not_patch_pods_reads_which_role_may(answering: Answering, tmp_path: Path) -> None:
+    """The roles of gpu-tiers only read."""
+    pod = a_stored_pod("trains", node="node-a", phase="Running")
+    pod["spec"]["volumes"] = [{"name": REPORT_VOLUME, "projected": {}}]
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy_file(preset="four-tier"))
+    command = ("save", "trains", "--namespace=team-alpha", f"--policy={policy}")
+    server = answering(ApiOfObjects(lists(pod)))
+    code, text = asked(tmp_path, server, {"token": "hers"}, *command)
+    assert code == 2
+    assert "--clusterrole=edit --user=NAME --namespace=team-alpha" in " ".join(text.split())
+    assert "gpu-tiers-" not in text
 
 
 @pytest.mark.parametrize("command", ["why-pending", "explain"])

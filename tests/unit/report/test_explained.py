@@ -162,5 +162,5 @@ def test_classes_and_hooks_read_as_one_line() -> None:
     assert str(bound) == f"listen in main, 60 s to save, 70 s of grace; {asked}"
     drains = HookShown("sleep", 20, 50, ("vllm",))
     assert str(drains) == "sleep in vllm, 20 s in which requests end and nothing is saved, 50 s of grace"
-    assert str(HookShown(why_not="it is a Windows pod")) == "it is a Windows pod"
+    assert str(HookShown(why_not="it is a Windows pod")) == "none: it is a Windows pod"
     assert str(HookShown()) == "none"

@@ -17,6 +17,14 @@ def test_a_pod_that_runs_or_has_ended_waits_for_nothing() -> None:
     assert standing(pod({"nodeName": "a"}, phase="Failed")).sentence == "It has ended: Failed."
 
 
+def test_a_failed_pod_says_why() -> None:
+    states = [{"name": "main", "state": {"terminated": {"reason": "Error", "exitCode": 137}}}]
+    failed = {"metadata": {}, "spec": {}, "status": {"phase": "Failed", "containerStatuses": states}}
+    assert standing(failed).sentence == "It has ended: Failed (container main: Error, exit code 137)."
+    failed["status"] = {"phase": "Failed", "reason": "Evicted"}
+    assert standing(failed).sentence == "It has ended: Failed (Evicted)."
+
+
 def test_gates_are_named_with_who_lifts_them() -> None:
     gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "example.com/data"}]
     found = standing(pod({"schedulingGates": gates}))
