@@ -121,6 +121,11 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
     def assignment(self) -> Assignment:
         return self.leading.assignment
 
+    @property
+    def demotable(self) -> list[Tier]:
+        """Return the lower tiers to which it may be demoted, in the order of choice."""
+        return demotable_to(self.assignment.tier, self.decisions[0].tier_request)
+
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
     """Return the decision on a workload, the first of the facts' owners; None if none of its templates is ours."""
@@ -282,28 +287,25 @@ def fit_of(decision: WorkloadDecision, usage: Usage, reserved: Usage, *, starts:
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return QuotaVerdict()
     fit = _fit_of(decision, tenant, usage, reserved, starts=starts)
-    of_hours = tuple(beyond_budgets(decision.charges, tenant))
-    return replace(fit, warnings=fit.warnings + of_hours) if of_hours else fit
+    of_hours = tuple(beyond_budgets(decision.charges, tenant)) if tenant.spent else ()
+    return replace(fit, warnings=fit.warnings + of_hours)
 
 
 def _fit_of(decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
-    row = decision.own.row
-    charges, applied = decision.charges, _applied(decision, tenant, usage, reserved, starts=starts)
+    row, gang = decision.own.row, decision.gang
+    charges, applied = decision.charges, _applied(decision, tenant, usage, reserved)
     # 1. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
     is_elastic = together(charges) != together(decision.needed)
-    single = decision.gang is None and not is_elastic
-    at_once, booked = row.at_once or not single, not (single or decision.waits)
-    least = whole_fit(decision.needed, tenant, applied, at_once=at_once, wished=charges, booked=booked)
-    if least.refusal:
-        return least
+    at_once, limits = row.at_once or is_elastic or bool(gang), not starts or bool(gang and not decision.waits)
+    least = whole_fit(decision.needed, tenant, applied, at_once=at_once, wished=charges, limits_only=limits)
 
     # 2. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
     lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and starts else ()
-    if lowered:
-        rest = whole_fit(charges, tenant.bounding_every_tier(), applied, at_once=row.at_once, strict=False)
-        return QuotaVerdict(None, lowered + rest.warnings)
-    at_once = not decision.own.in_stages
-    return whole_fit(charges, tenant, applied, at_once=at_once, strict=False) if is_elastic else least
+    if least.refusal or not (lowered or is_elastic):
+        return least
+    bounding, at_once = (tenant.bounding_every_tier(), row.at_once) if lowered else (tenant, not decision.own.in_stages)
+    rest = whole_fit(charges, bounding, applied, at_once=at_once, strict=False, limits_only=not starts)
+    return structs.replace(rest, warnings=lowered + rest.warnings)
 
 
 def _lowered(
@@ -359,17 +361,13 @@ def relabelled(decision: WorkloadDecision, before: WorkloadDecision) -> Iterator
         yield AdmissionWarning("tier-for-new-pods", kind=own.kind.kind, tier=tiers)
 
 
-def _applied(
-    decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, *, starts: bool = True
-) -> Applied:
-    asked = decision.decisions[0].tier_request
+def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage) -> Applied:
     return Applied(
         what=f"{'each pod of ' if decision.own.row.while_queued.on_every_node else ''}this {decision.own.kind}",
         usage=usage,
-        starts=starts,
         reserved=reserved,
-        tiers=acceptable(asked),
-        lower=demotable_to(decision.assignment.tier, asked),
+        tiers=acceptable(decision.decisions[0].tier_request),
+        lower=decision.demotable if tenant.demotes else (),
         smallest=decision.smallest,
         can_wait=not (tenant.has_queue and decision.names_node),
         recurs=decision.own.row.recurs,
@@ -398,7 +396,6 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
     """Yield the tiers with room that a workload over quota may be demoted to, in the order of choice."""
-    candidates = demotable_to(decision.assignment.tier, decision.decisions[0].tier_request)
     tenant = decision.facts.tenant
     if tenant is not None and tenant.action(short.row) == "Demote":
-        yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, candidates))
+        yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, decision.demotable))

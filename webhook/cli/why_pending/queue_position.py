@@ -187,8 +187,10 @@ async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place:
         charges = [charge for pod in scales if (charge := await charge_of_existing(asked, pod))]
         own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
         if own and own + Decimal(str(each.gpus)) > row.hard:
-            whose = "Its own pods use" if each is place else f"{each.workload} comes before it, and its own pods use"
-            return f"{whose} {written(own)} of these {written_gpus(row.hard)}, so waiting does not help: scale it down."
+            subject = "Its own pods use" if each is place else f"{each.workload} comes before it, and its own pods use"
+            return (
+                f"{subject} {written(own)} of these {written_gpus(row.hard)}, so waiting does not help: scale it down."
+            )
     return ""
 
 

@@ -34,8 +34,7 @@ POD = Phrase("this-pod")
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that somebody applies, and the quota for it.
 
-    `what` is its name in sentences. `usage` leaves out the claims that its pods share. Unless it `starts` now, only
-    limits refuse it, because the workload's own pods are in the usage at an update. `reserved` is the part of each
+    `what` is its name in sentences. `usage` leaves out the claims that its pods share. `reserved` is the part of each
     row's usage that is reserved for the queue. `tiers` are those that it may name, `lower` those to which it may be
     demoted, and `smallest` the GPUs of its smallest pod. `can_wait`: its pods may be queued. `recurs`: later runs make
     them. `whole`: its pods start together or not at all.
@@ -43,7 +42,6 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     usage: Usage
-    starts: bool = True
     reserved: Usage = msgspec.field(default_factory=dict)
     tiers: Collection[Tier] = ()
     lower: Collection[Tier] = ()
@@ -211,20 +209,22 @@ def whole_fit(
     *,
     at_once: bool,
     wished: Sequence[Charge] = (),
-    booked: bool = False,
+    limits_only: bool = False,
     strict: bool = True,
 ) -> QuotaVerdict:
     """Return a refusal if a row could never hold all charges, or a warning if a row can't hold them now.
 
     A tenant that warns gets only warnings, and so does any that is not `strict`. `at_once`: the pods of all templates
-    run together. `wished` are all charges, if `charges` are the fewest that it runs with. A `booked` workload hears of
-    missing room when it is booked. Pods that can't be queued are refused for now.
+    run together. `wished` are all charges, if `charges` are the fewest that it runs with. `limits_only`: room does not
+    count, because it is booked next, does not start now, or its own pods are in the usage. Pods that can't be queued
+    are refused for now.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
     usage, queued = applied.usage, False
     for row, charge in drawn(charges, tenant, at_once=at_once):
-        used = usage.get(row, _NONE)
+        if usage.get(row, _NONE) + charge.gpus <= row.hard:
+            continue
         if applied.never_fits(row, charge, tenant):
             now = dict(alternatives(charge, tenant, usage, applied.tiers))
             refusal = too_large(row, charge, tenant, applied.tiers, applied.what, most.get(row, _NONE), now)
@@ -232,8 +232,10 @@ def whole_fit(
                 return QuotaVerdict(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
             queued |= applied.may_queue(charge, tenant)
-        elif applied.starts and not booked and used + charge.gpus > row.hard:
-            full = used + applied.smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+        elif not limits_only:
+            full = usage.get(row, _NONE) + applied.smallest > row.hard and all(
+                row.counts(each.tier, each.flavor) for each in charges
+            )
             starts = "none" if applied.whole or full else "not all"
             warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
             queued |= applied.may_queue(charge, tenant)
