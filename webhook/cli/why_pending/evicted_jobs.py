@@ -29,7 +29,9 @@ async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]
     if last is None or not (failed or last_eviction):
         lost = await _has_lost_a_pod(asked, document, due)
         return f"The Job controller makes the next pod after a pause. {PAUSES}" if lost else ""
-    ignored = len(await evicted_pods_of(asked, document.namespace, about)) if ignores_failures(document.tree) else 0
+    evicted = len(await evicted_pods_of(asked, document.namespace, about))
+    # the status may not count the last one yet
+    ignored, failed = (evicted, failed) if ignores_failures(document.tree) else (0, max(failed, evicted, 1))
     due_at = next_pod_of_job(max(failed + ignored, 1), last)
     left = due_at - datetime.now(UTC)
     why = "was evicted" if last_eviction and last_eviction.at >= last else "has failed"
