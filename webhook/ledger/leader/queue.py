@@ -105,7 +105,7 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
     booked = account.gangs
     for key, pods in gangs.items():
         declared, entries = view.workloads.get(key[1]), booked.get(key, ())
-        asked = _as_its_pods(declared.charges, pods, view.used_by(key)) if declared and declared.charges else None
+        asked = _as_its_pods(declared.charges, pods, key, view) if declared and declared.charges else None
         wants = at_tier(asked or (), entries[0].tier if entries else "")
         is_admitted = entries and (not wants or any(each.wants == wants for each in entries))
         waits = declared is not None and bool(asked) and not is_admitted
@@ -124,16 +124,20 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
     return sorted(found, key=lambda each: each.sort_key)
 
 
-def _as_its_pods(declared: tuple[Charge, ...], pods: Iterable[GatedPod], used: Iterable[Charge]) -> tuple[Charge, ...]:
+def _as_its_pods(
+    declared: tuple[Charge, ...], pods: Iterable[GatedPod], key: GangKey, view: PodView
+) -> tuple[Charge, ...]:
     """Return what a gang asks for, in the tier of its pods if they have none of the tiers that it declares.
 
     A pod keeps its class. Once somebody has changed the label of a queued gang, its pods would use the row of one tier,
     and the gang would be booked in that of another.
     """
-    gated = sorted((each for each in pods if each.asks_for_gpus), key=lambda pod: pod.priority)
-    tiers = {each.holding.charge.tier for each in gated} | {each.tier for each in used}
-    others = gated and tiers.isdisjoint(each.tier for each in declared)
-    return at_tier(declared, gated[0].holding.charge.tier or "") if others else declared
+    tiers, gated = {each.tier for each in declared}, [each for each in pods if each.asks_for_gpus]
+    if not gated or any(each.holding.charge.tier in tiers for each in gated):
+        return declared
+    if any(each.tier in tiers for each in view.used_by(key)):
+        return declared
+    return at_tier(declared, min(gated, key=lambda pod: pod.priority).holding.charge.tier or "")
 
 
 def _sort_key(pod: GatedPod, maker: Declared | None) -> QueueKey:

@@ -19,7 +19,7 @@ from webhook.policy.assignment.request import (
     tier_request,
 )
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, never_fits, shortfall
-from webhook.policy.quota.demand import NOTHING, demand_of, gpus_of, gpus_of_pods, shared_by
+from webhook.policy.quota.demand import NOTHING, gpus_of, gpus_of_pods, shared_by, used_gpus
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -106,7 +106,7 @@ def charge_of_all(asked: TierRequest, charge: Charge) -> Charge:
     """
     owner, policy = next((each for each in reversed(asked.facts.owners) if each.members), None), asked.policy
     of_templates = [
-        gpus_of_pods(each.least, demand_of(each.template, each.devices, policy), shared_by(each.devices, policy))
+        gpus_of_pods(each.least, used_gpus(each.template, each.devices, policy), shared_by(each.devices, policy))
         for each in (owner.members if owner else ())
     ]
     in_all = (sum if owner and owner.row.at_once else max)((*of_templates, NOTHING))
