@@ -96,8 +96,8 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
     the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods, and `reserved`
     are the nodes that are reserved for its pods. `mode_of_file` is that of a policy file that somebody names: the
     cluster's `mode` is then unknown. `owned`: an existing pod has a controller. `templates` are the hooks of its pod
-    templates, or its own, and `autoscaler` is what its pods tell autoscalers. `may_name` are the tiers that the user may
-    name there; None if anyone may name all.
+    templates, or its own, and `autoscaler` is what its pods tell autoscalers. `may_name` are the tiers that the user
+    may name there; None if anyone may name all.
     """
 
     judged: bool = True
