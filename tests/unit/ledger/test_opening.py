@@ -56,3 +56,22 @@ async def test_a_pod_that_has_changed_is_asked_again_as_soon_as_the_change_is_se
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
+
+
+async def test_a_gate_that_somebody_keeps_shut_for_a_day_stops_no_leader() -> None:
+    now = 0.0
+    view, world = PodView(lambda _: None, lambda: now, lambda: now), ChangingPod(newest="never")
+    nothing: Any = SimpleNamespace(versions=SimpleNamespace(names=tuple, newest=lambda _: None))
+    opening = Opening(Leading(nothing, nothing, view, world, 15.0, lambda: now))  # type: ignore[arg-type]
+    running = asyncio.create_task(opening.run())
+    view.observe("a", gated("1"))
+    for _ in range(1500):
+        now += 60
+        await opening.round()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert len(world.tries) > 1100, "a power of two of so many tries is no float"
+    assert not running.done()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running

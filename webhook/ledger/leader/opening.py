@@ -127,5 +127,5 @@ class Opening:
             where = {"namespace": pod.holding.namespace, "pod": pod.holding.name}
             log.warning("gate not opened", {**where, "reason": str(error)})
             failed = before.failed + 1 if before else 1
-            pause = min(0.25 * 2**failed, LONGEST_PAUSE)
+            pause = min(0.25 * 2 ** min(failed, 16), LONGEST_PAUSE)
         self._tried[pod.uid] = Tried(pod.gated.version, failed, self._leading.clock() + pause)
