@@ -133,7 +133,7 @@ class BudgetMeters:
     _meters: dict[str, list[Meter]] = field(default_factory=dict)
     _counted: dict[str, tuple[str, Placed]] = field(default_factory=dict)
     _before: dict[str, Mapping[str, object]] = field(default_factory=dict)
-    """The last status of each TenantQuota by its name, also of those that were deleted."""
+    """The last status with notes of each TenantQuota by its name, also of those that were deleted."""
     _notes: dict[str, Status] = field(default_factory=dict)
     _reported: set[object] = field(default_factory=set)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -175,15 +175,7 @@ class BudgetMeters:
         now, before = self.now(), self._counted.get(uid)
         tenant = self.tenants.tenant_name(found.holding.namespace) if found else None
         meters = self._meters.get(tenant or "", [])
-        if (
-            found is not None
-            and before is not None
-            and (before[0], before[1].holding.charge)
-            == (
-                tenant,
-                found.holding.charge,
-            )
-        ):
+        if found and before and (before[0], before[1].holding.charge) == (tenant, found.holding.charge):
             return
         if before is not None:
             self._release(uid, now)
@@ -192,8 +184,8 @@ class BudgetMeters:
             self._notes.pop(tenant, None)
             self.changed(tenant)  # the next leader has to know what was in use
 
-    def pods_listed(self) -> None:
-        """Note that all pods were listed again, because some events were missed."""
+    def count_again(self) -> None:
+        """Note that all pods have to be counted again, because they were listed, or belong to other tenants."""
         self._stale = True
         self._woken.set()
 
@@ -228,7 +220,8 @@ class BudgetMeters:
         known = {each.name: each for each in self.tenants.tenants() if each.budgets}
         since = [used.until for each in known.values() for used in self._noted(each) if used]
         try:
-            ended = dict(await self.ended(min(since))) if since else {}
+            away = since and min(since) < self.now() - 2 * LOOK
+            ended = dict(await self.ended(min(since))) if away else {}
         except ApiError as error:
             log.warning("ended pods not read", {"error": str(error)})
             return
@@ -288,11 +281,14 @@ class BudgetMeters:
         budgets = {each.name: list(each.budgets) for each in self.tenants.tenants() if each.budgets}
         moved = any(self.tenants.tenant_name(each.holding.namespace) != name for name, each in self._counted.values())
         if moved or budgets != {name: [each.budget for each in meters] for name, meters in self._meters.items()}:
-            self._stale = True
+            self.count_again()
 
     def _quota_changed(self, name: str, found: TenantQuota | None) -> None:
-        """Remember the status by the name, so that a TenantQuota that is made again goes on with its hours."""
-        if found is not None and (found.status or name not in self._before):
+        """Remember the notes by the name, so that a TenantQuota that is made again goes on with its hours.
+
+        Its first status has none, because its account is built before its pods are counted.
+        """
+        if found is not None and "budgets" in found.status:
             self._before[name] = found.status
 
     def _quotas_listed(self, found: Mapping[str, TenantQuota]) -> None:

@@ -108,7 +108,7 @@ def ledger_parts(
 
     pending = PendingGpus(pods.unplaced, pods.running, cluster.known, knows, changes.tenant)
     hours = BudgetMeters(cluster.known, pods.placed, pods.ended_since, knows, client.now, changes.tenant, events)
-    pods.on_node, pods.all_listed, pods.now = hours.pod_changed, hours.pods_listed, client.now
+    pods.on_node, pods.all_listed, pods.now = hours.pod_changed, hours.count_again, client.now
     world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending, hours)
     world.subscribe(changes.everything)
     return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, hours, placements)

@@ -61,6 +61,7 @@ class Site:
     events: list[tuple[str, str]] = field(default_factory=list)
     name: str = "alpha"
     unreadable: bool = False
+    is_deleted: bool = False
     _followers: list[Callable[[str, TenantQuota | None], None]] = field(default_factory=list)
     _leader: BudgetMeters | None = None
     _changed: set[str] = field(default_factory=set)
@@ -81,7 +82,7 @@ class Site:
     def subscribe(self, _: Callable[[], None]) -> None: ...
 
     def tenants(self) -> list[Any]:
-        return [self.quota().tenant]
+        return [] if self.is_deleted else [self.quota().tenant]
 
     def tenant_name(self, namespace: str) -> str | None:
         return self.name if namespace.startswith("alpha") else None
@@ -295,10 +296,13 @@ async def test_a_tenantquota_that_is_made_again_goes_on_with_the_hours_of_its_na
     site.now += 2 * HOUR
     await site.look()
     assert site.tenants()[0].spent
-    site.status = {}
+    site.is_deleted = True
     leader._quota_changed("alpha", None)
+    leader.count_again()
+    await leader.look()
+    site.is_deleted, site.status = False, {"ledger": {"format": 1}}
     leader._quota_changed("alpha", site.quota())
-    leader.pods_listed()
+    leader.count_again()
     await site.look()
     assert site.tenants()[0].spent
 
