@@ -123,19 +123,21 @@ class Webhooks(msgspec.Struct, frozen=True):
         return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
 
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
-        """Refuse a TenantQuota with a new name that the policy does not know, and warn of other mistakes.
+        """Refuse a TenantQuota that can't be read, or that has a new name that the policy does not know.
 
-        The CRD refuses what can't be read.
+        The CRD refuses most of what can't be read. Warn of other mistakes, and of one that was broken before.
         """
         try:
+            old = tenant_quota_of(msgspec.json.decode(request.old_object) or {})
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
         except Refused as refused:
+            if request.operation == CREATE or old.problem is None:
+                return Verdict(refusal=refused.refusal)
             return Verdict(warnings=(AdmissionWarning("not-active", refusal=refused.refusal),))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadReview(f"object: can't be read: {error}") from None
-        before = tenant_quota_of(msgspec.json.decode(request.old_object) or {}).tenant
-        refusal = newly_unknown(tenant, before, policy, coming)
+        refusal = newly_unknown(tenant, old.tenant, policy, coming)
         if refusal is not None:
             return Verdict(refusal=refusal, tenant=tenant.name)
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]

@@ -101,8 +101,12 @@ async def test_itself_is_no_other_tenant() -> None:
     assert (await world.update(ONE, ONE.having("spec.onExceed", "Warn"), namespace="")).warnings == []
 
 
-async def test_one_that_can_t_be_read_is_for_the_crd_to_refuse() -> None:
+async def test_one_that_can_t_be_read_is_refused_but_one_that_was_broken_before_is_not_locked() -> None:
     broken = ONE.having("spec.quotas.0.gpus", "many")
-    answer = await FakeApi(a_namespace()).validate(broken, namespace="")
+    world = FakeApi(a_namespace())
+    refused = await world.validate(broken, namespace="")
+    assert not refused.allowed
+    assert "[no-quantity]" in str(refused)
+    answer = await world.update(broken, broken.having("metadata.labels", {"a": "b"}), namespace="")
     assert answer.allowed
     assert answer.warnings[0].endswith("; this quota is not active")
