@@ -129,7 +129,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
 
     room = f"tenant told-{line.namespace}: gpu-training is at 4 of 6 GPUs, plus 2 reserved for pods queued "
     small = line.job("small", pods=1)
-    sentence = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
+    sentence = f"{room}earlier; this Job asks for 1 in all, so its pods are queued (Hold)"
     assert sentence in warned(small, dry_run=True)
     assert sentence in warned(small)
     line.installed.eventually(lambda: queue_of(line).get("workloads") == 2, "it, behind the gang")
@@ -140,7 +140,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
         "metadata": {"name": "nightly", "labels": small["metadata"].get("labels", {})},
         "spec": {"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": small["spec"]}},
     }
-    run_waits = "If that has not changed when a run begins, its pods are queued (onExceed: Hold)"
+    run_waits = "If that has not changed when a run begins, its pods are queued (Hold)"
     assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 

@@ -166,7 +166,10 @@ class BudgetMeters:
             return
         self._sure = self.now()
         for tenant in self.tenants.tenants():
-            self._look(tenant)
+            try:
+                self._look(tenant)
+            except Exception:  # what one TenantQuota has wrong must not stop the leader
+                log.exception("GPU-hours not noted", {"tenant": tenant.name})
 
     def pod_changed(self, uid: str, found: Placed | None) -> None:
         """Note that a pod is on a node, or is there no more."""

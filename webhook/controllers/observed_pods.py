@@ -264,7 +264,8 @@ class ObservedPods(PodsOnNodes):
         )
         work = _work(seen, seen.began) if seen.began is not None and has_work_to_lose(seen, policy) else None
         node, waits = intern(seen.spec.node_name), _waits(seen, holding)
-        return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, seen.bound)
+        bound = seen.bound or metadata.creation_timestamp or ""  # who names a node is bound by the create
+        return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, bound)
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:
         """Return the uid of the outermost workload that makes a pod, and whether its controller may be a gang.

@@ -22,7 +22,7 @@ async def test_nobody_reads_that_pods_wait_which_name_their_node() -> None:
         "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so none of its pods can start now"
     )
     elsewhere = await world.validate(a_job(a_pod().asking(1)))
-    assert elsewhere.warnings[-1].endswith("so its pods are queued (onExceed: Hold)")
+    assert elsewhere.warnings[-1].endswith("so its pods are queued (Hold)")
 
 
 async def test_who_makes_a_pod_alone_reads_that_it_waits() -> None:
@@ -34,7 +34,7 @@ async def test_who_makes_a_pod_alone_reads_that_it_waits() -> None:
     alone = await world.create(a_pod().asking(1), dryRun=True)
     assert alone.allowed
     assert alone.warnings[-1] == (
-        "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1, so it is queued (onExceed: Hold)"
+        "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1, so it is queued (Hold)"
     )
     made = await world.create(a_pod().asking(1).owned_by(owner))
     assert made.allowed
@@ -111,10 +111,10 @@ async def test_who_applies_a_workload_reads_what_the_queue_reserves() -> None:
     no_room = "the total is at 0 of 4 GPUs, plus 4 reserved for pods queued earlier; "
     for dry_run in (False, True):
         assert (await world.validate(job, dryRun=dry_run)).warnings[-1] == (
-            f"tenant alpha: {no_room}this Job asks for 1 in all, so its pods are queued (onExceed: Hold)"
+            f"tenant alpha: {no_room}this Job asks for 1 in all, so its pods are queued (Hold)"
         )
     alone = await world.create(a_pod().asking(1).of_tier("gpu-batch"))
-    assert alone.warnings[-1] == (f"tenant alpha: {no_room}this pod asks for 1, so it is queued (onExceed: Hold)")
+    assert alone.warnings[-1] == (f"tenant alpha: {no_room}this pod asks for 1, so it is queued (Hold)")
     higher = await world.validate(a_job(a_pod().asking(1).of_tier("gpu-training")))
     assert not any("are queued" in each for each in higher.warnings), "it comes before those that wait"
 
@@ -126,7 +126,7 @@ async def test_a_cronjob_reads_of_its_runs() -> None:
     cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)
     assert (await world.validate(cron_job)).warnings[-1] == (
         "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If that has not "
-        "changed when a run begins, its pods are queued (onExceed: Hold)"
+        "changed when a run begins, its pods are queued (Hold)"
     )
 
 
@@ -136,13 +136,13 @@ async def test_in_warn_no_pod_gets_a_gate_so_the_author_reads_that_the_pods_run(
     answer = await world.validate(a_job(a_pod().asking(1)))
     assert answer.warnings[-1] == (
         "tenant alpha: the total is at 2 of 2 GPUs; this Job asks for 1 in all, so in Enforce its pods would be queued "
-        "(onExceed: Hold); in mode Warn they run"
+        "(Hold); in mode Warn they run"
     )
     grown = await world.update(a_job(a_pod().asking(1)), a_job(a_pod().asking(2)))
-    assert grown.warnings[-1].endswith("would be queued (onExceed: Hold); in mode Warn they run")
+    assert grown.warnings[-1].endswith("would be queued (Hold); in mode Warn they run")
     pod = await world.create(a_pod().asking(1))
     assert pod.patched["spec"].get("schedulingGates") is None
-    assert pod.warnings[-1].endswith("in Enforce it would be queued (onExceed: Hold); in mode Warn it runs")
+    assert pod.warnings[-1].endswith("in Enforce it would be queued (Hold); in mode Warn it runs")
     assert "would-refuse" not in pod.audit
     gang = await world.validate(a_pytorchjob(a_pod().asking(1), workers=2))
     assert gang.warnings[-1].endswith("in mode Warn they run")

@@ -375,3 +375,26 @@ async def test_a_leader_whose_clock_was_an_hour_ahead_makes_the_next_one_count_n
     site.now += HOUR
     await site.look()
     assert abs(float(site.note().gpu_seconds) - 1.5 * HOUR) < 2
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"gpuHours": 5, "from": "0001-01-01T00:00:00Z", "until": "2026-12-31T00:00:00Z"},
+        {"gpuHours": 5, "from": "2026-01-01T00:00:00Z", "until": "9999-12-31T23:59:59-12:00"},
+    ],
+)
+def test_a_time_beyond_the_calendar_is_refused(budget: dict[str, Any]) -> None:
+    problem = a_site(budget).quota().problem
+    assert problem is not None
+    assert problem.id == "no-time"
+
+
+async def test_a_tenant_whose_hours_cannot_be_noted_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    site = a_site(MONTHLY)
+    leader = await site.lead()
+    leader.events = None  # type: ignore[assignment] - a defect of ours
+    site.begin(Ran("p", training(8), site.now, site.now + 400 * DAY))
+    site.now += 600 * HOUR
+    await leader.look()
+    assert "GPU-hours not noted" in caplog.text

@@ -77,7 +77,10 @@ def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
         for row in of_spec
     )
     found = ((each, noted(status, each)) for each in tenant.budgets)
-    spent = tuple(_spent(each, used) for each, used in found if used and is_used_up(each, used))
+    over = [(each, used) for each, used in found if used and is_used_up(each, used)]
+    # Whoever waits for several budgets waits for the last of them.
+    over.sort(key=lambda each: each[1].span.until or float("inf"), reverse=True)
+    spent = tuple(_spent(each, used) for each, used in over)
     return replace(tenant, rows=rows, spent=spent, rows_of_spec=of_spec)
 
 
@@ -116,7 +119,7 @@ def within_budgets(tenant: Tenant, status: Status) -> tuple[str, str, Phrase] | 
     budget, used = max(found, key=lambda each: each[1].gpu_seconds / max(each[0].gpu_hours * HOUR, Decimal(1)))
     if is_used_up(budget, used):
         return "False", "UsedUp", state_of(budget, used)
-    nearly = used.gpu_seconds >= WARNED_AT[0] * budget.gpu_hours * HOUR or used.runs_out(budget) is not None
+    nearly = used.gpu_seconds >= WARNED_AT[0] * budget.gpu_hours * HOUR
     return "True", "NearlyUsed" if nearly else "Within", state_of(budget, used)
 
 
@@ -202,7 +205,7 @@ def note_of_grant(grant: Grant) -> Status:
     return {
         **_named(grant.tier, grant.flavor),
         "gpus": written(grant.gpus),
-        "from": rfc3339(grant.begins),
+        **({"from": rfc3339(grant.begins)} if grant.begins else {}),
         "until": rfc3339(grant.until),
         **({"reason": grant.reason} if grant.reason else {}),
     }
@@ -212,12 +215,12 @@ def noted_grants(status: Mapping[str, Any]) -> list[Grant]:
     """Return the grants of which the leader has noted that they apply."""
     found = list[Grant]()
     for each in _entries(status, "grants"):
-        begins, until = unix_seconds(each.get("from")), unix_seconds(each.get("until"))
+        begins, until = unix_seconds(each.get("from")) or 0.0, unix_seconds(each.get("until"))
         try:
             gpus = Decimal(each.get("gpus", "0"))
         except (ArithmeticError, TypeError, ValueError):
             continue
-        if begins is not None and until is not None:
+        if until is not None:
             reason = str(each.get("reason", ""))
             found.append(Grant(gpus, begins, until, each.get("tier"), each.get("resourceFlavor"), reason))
     return found

@@ -29,6 +29,8 @@ CHECKED_NAMES = "gpu-tiers.dev/checked-names"
 
 That policy reaches the webhook up to a minute later.
 """
+LATEST = 4_102_444_800.0
+"""The year 2100, in seconds since 1970: times beyond it are mistakes, and the calendar ends somewhere."""
 RESOURCE_QUOTA = "ResourceQuota"
 """The backstop that is rendered."""
 
@@ -202,7 +204,7 @@ def _grant(found: _Grant, where: str) -> Grant:
 
 def _seconds(time: str | None, where: str) -> float | None:
     found = unix_seconds(time)
-    if time is not None and found is None:
+    if time is not None and (found is None or not 0 <= found < LATEST):
         raise Refused(Reason.INVALID, "no-time", where, value=time)
     return found
 

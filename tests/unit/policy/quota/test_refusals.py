@@ -26,12 +26,10 @@ def test_pods_without_room_wait_where_the_tenant_holds():
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 5 of 6 GPUs; this Deployment asks for 4 in all, so those of its pods that "
-        "have no room are queued (onExceed: Hold)"
+        "have no room are queued (Hold)"
     )
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, Applied(what="this Deployment", usage=USED))
-    assert sentence(more).endswith(
-        "asks for 2 more, so those of its pods that have no room are queued (onExceed: Hold)"
-    )
+    assert sentence(more).endswith("asks for 2 more, so those of its pods that have no room are queued (Hold)")
 
 
 def test_what_can_never_fit_is_refused_where_the_tenant_holds():
@@ -51,7 +49,7 @@ def test_what_is_reserved_for_the_queue_is_reported():
     (warning,) = fit.warnings
     assert sentence(warning) == (
         "tenant alpha: gpu-training is at 2 of 6 GPUs, plus 3 reserved for pods queued earlier; this Job asks for 2 in "
-        "all, so those of its pods that have no room are queued (onExceed: Hold)"
+        "all, so those of its pods that have no room are queued (Hold)"
     )
     assert not whole_fit(asking(1), HOLDS, applied, at_once=True).warnings
     (more,) = growth_warnings(asking(4), asking(2), HOLDS, applied)
@@ -83,7 +81,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
 @pytest.mark.parametrize(
     ("tenant", "then"),
     [
-        (HOLDS, "those of its pods that have no room are queued (onExceed: Hold)"),
+        (HOLDS, "those of its pods that have no room are queued (Hold)"),
         (replace(HOLDS, on_exceed="Deny"), "its pods are refused until there is room"),
     ],
 )
