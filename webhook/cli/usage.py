@@ -114,7 +114,14 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
     hours = [
-        (each.name, one.of, f"{one.used_hours:,}", f"{one.gpu_hours:,}", one.until or "-", one.runs_out or "-")
+        (
+            each.name,
+            one.of,
+            f"{one.used_hours:,}",
+            f"{one.gpu_hours:,}",
+            one.until or "-",
+            one.runs_out or ("used up" if one.used_hours >= one.gpu_hours else "-"),
+        )
         for each in found
         for one in each.budgets
     ]

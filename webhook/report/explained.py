@@ -65,12 +65,13 @@ class HookShown(Shown, frozen=True):
 
 
 class TenantOfIt(Shown, frozen=True):
-    """The tenant, with the tiers that it may use and the rows of its quota."""
+    """The tenant, with the tiers that it may use, the rows of its quota, and sentences on its budgets and grants."""
 
     name: str
     may_use: tuple[str, ...]
     on_exceed: str
     rows: tuple[RowShown, ...] = ()
+    hours: tuple[str, ...] = ()
 
 
 class GangShown(Shown, frozen=True):

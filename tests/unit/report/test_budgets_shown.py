@@ -1,13 +1,17 @@
 """People see what a tenant has used of its GPU-hours, and until when it has more GPUs."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
-from tests.builders import a_deployment, a_pod
+from tests.builders import a_deployment, a_namespace, a_pod
 from tests.builders.tenants import TenantBuilder
 from tests.builders.world import FakeApi
+from webhook.cli.main import app
 from webhook.cli.usage import usage_answer
 from webhook.cli.why_pending.queue_position import _why
 from webhook.policy.quota.budgets import budget_warnings
@@ -82,3 +86,12 @@ def test_a_used_up_budget_that_only_warns_is_told_to_whoever_applies_a_pod_or_a_
         assert any(words in said and "it is admitted" in said for said in answer.warnings), answer.warnings
     other = asyncio.run(world.create(a_pod("q").asking(1).of_tier("gpu-batch")))
     assert not any(words in said for said in other.warnings)
+
+
+def test_offline_nobody_knows_the_hours(tmp_path: Path) -> None:
+    tree = {key: each for key, each in quota(0).items() if key != "status"}
+    tree["spec"]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "team-alpha"}}
+    pod = a_pod("p").asking(1).of_tier("gpu-training").json()
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([tree, a_namespace().json(), pod]))
+    said = CliRunner().invoke(app, ["review", "-f", str(tmp_path / "all.yaml")]).output
+    assert "not checked: the budgets and grants of tenant alpha, which its cluster counts" in said

@@ -169,6 +169,8 @@ def _notes(found: Explained, now: datetime) -> Iterator[str]:
         yield f"Its last eviction: {found.last_eviction}."
     if found.refused:
         yield f"{found.refused.said(now)} The refusal: {found.refused.sentence}"
+    if found.tenant:
+        yield from (f"Tenant {found.tenant.name}: {each}." for each in found.tenant.hours)
     yield from (f"warning: {each}" for each in found.warnings)
     if found.changes:
         yield f"What would change its tier: {found.changes[0]}"

@@ -210,7 +210,8 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
         return None
     shown = tenant_shown(asked.quotas[found.name].quota)
     may_use = tuple(each.name for each in asked.policy.tiers if found.may_use(each, asked.policy.tiers))
-    return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
+    hours = (*(each.sentence for each in shown.budgets), *shown.grants)
+    return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows, hours)
 
 
 def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:

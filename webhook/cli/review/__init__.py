@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -38,6 +38,7 @@ from webhook.policy.assignment.limits import EXPLICIT
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
 from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings, unknown_names
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import WARNINGS, address, sentence
 
@@ -144,12 +145,18 @@ def _report(asked: ReviewOptions) -> Report:
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     found = [await judge.finding(each) for each in shown_while("judging", asked)]
-    noted = [msgspec.structs.replace(each, notes=(*each.notes, *_unasked(each, judge.policy))) for each in found]
+    tenants = {each.name: each for each in judge.cluster.known.tenants()}
+    noted = [
+        msgspec.structs.replace(each, notes=(*each.notes, *_unasked(each, judge.policy, tenants))) for each in found
+    ]
     return [_with_invalid(_of_files(each), judge.policy) for each in noted]
 
 
-def _unasked(finding: Finding, policy: TierPolicy) -> Iterator[str]:
-    """Yield a note of what nobody can be asked offline: whether its user may name its tier."""
+def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]) -> Iterator[str]:
+    """Yield notes of what nobody can be asked offline: its user's rights, and its tenant's hours and grants."""
+    tenant = tenants.get(finding.verdict.tenant or "")
+    if tenant is not None and (tenant.budgets or tenant.grants):
+        yield f"not checked: the budgets and grants of tenant {tenant.name}, which its cluster counts"
     given = finding.verdict.assignment
     if policy.tier_access == "RBAC" and given and given.tier and given.step in EXPLICIT:
         tier, namespace = given.demoted_from or given.tier.name, finding.document.namespace
