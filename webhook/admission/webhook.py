@@ -128,7 +128,8 @@ class Webhooks(msgspec.Struct, frozen=True):
         The CRD refuses most of what can't be read. Warn of other mistakes, and of one that was broken before.
         """
         try:
-            old = tenant_quota_of(msgspec.json.decode(request.old_object) or {})
+            before = msgspec.json.decode(request.old_object)
+            old = tenant_quota_of(before if isinstance(before, dict) else {})
             tree = msgspec.json.decode(request.object)
             tenant, coming = read_tenant(tree), checked_names(tree)
         except Refused as refused:
