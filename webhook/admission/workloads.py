@@ -42,6 +42,7 @@ from webhook.policy.decide_workload import (
 )
 from webhook.policy.metadata_keys import due
 from webhook.policy.quota.charges import Charge, GangDemand, QuotaVerdict, Shortfall, shortfall
+from webhook.policy.quota.refusals import beyond_budgets
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode, Scheduling, TierPolicy
@@ -212,7 +213,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
     def _fit(self, decision: WorkloadDecision, *, starts: bool) -> QuotaVerdict:
         """Return how it fits its tenant's quota. Room now counts only if it `starts` now."""
         tenant = decision.facts.tenant
-        return fit_of(decision, *(self._usage(decision, tenant) if tenant else ({}, {})), starts=starts)
+        if tenant is None or decision.elsewhere:
+            return QuotaVerdict()
+        fit = fit_of(decision, *self._usage(decision, tenant), starts=starts)
+        return replace(fit, warnings=(*fit.warnings, *beyond_budgets(decision.charges, tenant)))
 
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
         """Return the usage that counts against a workload, and the part that is reserved for the queue."""

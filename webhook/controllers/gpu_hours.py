@@ -37,7 +37,7 @@ from webhook.policy.quota.budgets import (
 )
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.values.tenants import Budget, Tenant
+from webhook.policy.values.tenants import Budget, Tenant, row_name
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Meter:
     """The use of one budget in its period. A ResourceClaim that pods share counts once, as long as one of them does."""
 
     def __init__(self, budget: Budget, used: Used | None, now: float) -> None:
-        self.budget = budget
+        self.budget, self.row = budget, budget.row
         self.span = span_at(budget, now)
         self.at = self.counted_from = max(used.until if used is not None else now, self.span.begins)
         self.since, self.seconds, self.unsure = self.at, NOTHING, NOTHING
@@ -215,7 +215,7 @@ class BudgetMeters:
         self._notes.pop(tenant, None)  # the write that frees its room notes what it used
 
     def _counting(self, tenant: str, charge: Charge) -> Iterator[Meter]:
-        return (each for each in self._meters.get(tenant, ()) if each.budget.row.counts(charge.tier, charge.flavor))
+        return (each for each in self._meters.get(tenant, ()) if each.row.counts(charge.tier, charge.flavor))
 
     async def _count_again(self) -> None:
         """Count from the last note, or the last sure look, by the times of the pods that exist and have ended."""
@@ -253,7 +253,7 @@ class BudgetMeters:
         spans, noted_then = dict[str, tuple[Decimal, float, float]](), dict[str, Decimal]()
         for uid, found in there:
             charge = found.holding.charge
-            if not meter.budget.row.counts(charge.tier, charge.flavor):
+            if not meter.row.counts(charge.tier, charge.flavor):
                 continue
             ends = now if found.ended is None else found.ended
             for key, gpus in _parts(charge, uid):
@@ -357,12 +357,12 @@ class BudgetMeters:
             soon = each.until - SOON_SECONDS <= now < each.until
             if soon and each.begins <= now and (tenant.name, each) not in self._reported:
                 self._reported.add((tenant.name, each))
-                row = " on ".join(name for name in (each.tier, each.flavor) if name) or "the total"
+                row = row_name(each.tier, each.flavor) or "the total"
                 ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
                 self.events.add(Regarding.tenant_quota(tenant.name, uid or ""), "GrantEnds", sentence(ends))
 
 
 def _marks(budget: Budget) -> list[Decimal]:
-    """Return the GPU-seconds at which people are told, the last of them the end."""
+    """Return the GPU-seconds at which an event is due, the last of them the end."""
     whole = budget.gpu_hours * HOUR
     return [*(part * whole for part in WARNED_AT), whole]

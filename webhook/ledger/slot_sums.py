@@ -64,8 +64,7 @@ class SlotSums:
 
     def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
         self._entries = [each for each in entries if each.state != "ForQueue"]
-        self._tenant = tenant
-        self._rows = tenant.bounds
+        self._tenant, self._rows = tenant, tenant.bounds
         self._sum = self._nothing = (NOTHING,) * len(self._rows)
         # 1. Caches: on which rows a tier and flavor counts, and the GPUs of a charge on each row.
         self._counting: dict[tuple[str | None, str | None], Sequence[bool]] = {}

@@ -37,7 +37,6 @@ from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.queue_status import hold_warnings
 from webhook.policy.quota.refusals import (
     Applied,
-    beyond_budgets,
     drawn,
     fit_over_quota,
     growth_warnings,
@@ -283,16 +282,9 @@ def fit_of(decision: WorkloadDecision, usage: Usage, reserved: Usage, *, starts:
     `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
     `reserved` is the part of the usage that is reserved for the tenant's queue.
     """
-    tenant = decision.facts.tenant
+    tenant, row, gang = decision.facts.tenant, decision.own.row, decision.gang
     if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
         return QuotaVerdict()
-    fit = _fit_of(decision, tenant, usage, reserved, starts=starts)
-    of_hours = tuple(beyond_budgets(decision.charges, tenant)) if tenant.spent else ()
-    return replace(fit, warnings=fit.warnings + of_hours)
-
-
-def _fit_of(decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
-    row, gang = decision.own.row, decision.gang
     charges, applied = decision.charges, _applied(decision, tenant, usage, reserved)
     # 1. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
     is_elastic = together(charges) != together(decision.needed)

@@ -1,6 +1,6 @@
 """Tenants as their TenantQuotas show them: each row's limit and usage, and the problems."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -11,7 +11,7 @@ from webhook.objects.view import listed, mapped
 from webhook.policy.quota.budgets import HOUR, Status, granted, note_of, noted, state_of
 from webhook.policy.quota.queue_status import order_of_queue
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, row_name
 from webhook.policy.values.tier_policy import Flavor
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -151,7 +151,7 @@ def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantSh
     holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_rows(_trees(status.get("usage")), holds, pending, found.tenant.spent if found.tenant else ())),
+        rows=tuple(_rows(_trees(status.get("usage")), holds, pending, found.tenant.bounds if found.tenant else ())),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         queue=_queue(mapped(status.get("queue"))),
@@ -171,7 +171,7 @@ def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Itera
             words = sentence(state_of(budget, used))
             if budget.flavor in of_hour:
                 words += f"; they cost {used.gpu_seconds / HOUR * of_hour[budget.flavor]:,.2f}"
-            of = " on ".join(name for name in (budget.tier, budget.flavor) if name) or "total"
+            of = row_name(budget.tier, budget.flavor) or "total"
             yield BudgetShown(of, budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
 
 
@@ -206,7 +206,7 @@ def _number(value: object) -> int:
 
 
 def _rows(
-    usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus], spent: Iterable[QuotaRow]
+    usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus], bounds: Sequence[QuotaRow]
 ) -> Iterator[RowShown]:
     """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too.
 
@@ -214,15 +214,13 @@ def _rows(
     """
     rows = [(each, _row(each, holds, pending)) for each in usage]
     for own, row in rows:
-        bounds = (
+        lefts = (
             other.left
             for its, other in rows
             if other.active and all(its.get(key) in (None, "", own.get(key)) for key in ("tier", "resourceFlavor"))
         )
-        mine = own.get("tier"), own.get("resourceFlavor")
-        bounding = (each for each in spent if each.on_exceed != "Warn")
-        none = any(each.tier in (None, mine[0]) and each.flavor in (None, mine[1]) for each in bounding)
-        yield replace(row, left=0 if none else min((row.left, *bounds), key=float))
+        none = any(each.spent and each.counts(own.get("tier"), own.get("resourceFlavor")) for each in bounds)
+        yield replace(row, left=0 if none else min((row.left, *lefts), key=float))
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

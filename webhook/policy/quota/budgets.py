@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.objects.times import calendar_period, date_text, rfc3339, unix_seconds
-from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, Tenant
+from webhook.objects.view import listed
+from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, Tenant, row_name
 
 HOUR = 3600
 LONGEST_SUMMARY = 1024
@@ -23,9 +24,9 @@ MANY = 100
 Status = dict[str, Any]
 NOTHING = Decimal(0)
 SOON_SECONDS = 24 * HOUR
-"""Seconds before its end at which people are told of the end of a grant."""
+"""Seconds before the end of a grant at which an event is due."""
 WARNED_AT = (Decimal("0.8"), Decimal("0.95"))
-"""The parts of a budget at which people are told."""
+"""The parts of a budget at which an event is due."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -90,7 +91,7 @@ def is_used_up(budget: Budget, used: Used) -> bool:
 
 def state_of(budget: Budget, used: Used) -> Phrase:
     """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
-    hours, of, out = used.gpu_seconds / HOUR, _name(budget), used.runs_out(budget)
+    hours, of, out = used.gpu_seconds / HOUR, row_name(budget.tier, budget.flavor), used.runs_out(budget)
     percent = 100 * hours / budget.gpu_hours if budget.gpu_hours else Decimal(100)
     renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
     return Phrase(
@@ -102,10 +103,6 @@ def state_of(budget: Budget, used: Used) -> Phrase:
         renews=Phrase("new-hours", when=renews) if renews else "",
         out=Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else "",
     )
-
-
-def _name(budget: Budget) -> str:
-    return " on ".join(name for name in (budget.tier, budget.flavor) if name)
 
 
 def within_budgets(tenant: Tenant, status: Status) -> tuple[str, str, Phrase] | None:
@@ -133,7 +130,10 @@ def budget_warnings(tenant: Tenant, status: Status) -> Iterator[AdmissionWarning
 
 def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
     """Return the use of all budgets for `kubectl get`: gpu-training 4312.5/5000."""
-    parts = (f"{_name(budget) or 'total'} {_hours(used)}/{written(budget.gpu_hours)}" for budget, used in found)
+    parts = (
+        f"{row_name(budget.tier, budget.flavor) or 'total'} {_hours(used)}/{written(budget.gpu_hours)}"
+        for budget, used in found
+    )
     return ", ".join(parts)[:LONGEST_SUMMARY]
 
 
@@ -229,13 +229,12 @@ def noted_grants(status: Mapping[str, Any]) -> list[Grant]:
 def granted(status: Mapping[str, Any]) -> Iterator[Phrase]:
     """Yield the words for each grant that applies."""
     for each in noted_grants(status):
-        row = " on ".join(name for name in (each.tier, each.flavor) if name) or "the total"
+        row = row_name(each.tier, each.flavor) or "the total"
         yield Phrase("granted", row=row, gpus=each.gpus, until=date_text(each.until, "UTC"))
 
 
 def _entries(status: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    entries = status.get(name)
-    yield from (each for each in entries if isinstance(each, dict)) if isinstance(entries, list) else ()
+    yield from (each for each in listed(status.get(name)) if isinstance(each, dict))
 
 
 def _named(tier: str | None, flavor: str | None) -> Status:

@@ -14,7 +14,7 @@ from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Refusal, first_of
 from webhook.policy.quota.demand import not_made, shared_by, used_gpus
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, maybe, row_name
 from webhook.policy.values.tier_policy import Flavor, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kind_table import WorkloadType
@@ -178,7 +178,7 @@ def reserved_for_queue(gpus: Decimal) -> Aside:
 def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     """Return the words for the usage of a row, in parts that add up; `reserved` is the part for the queue."""
     if row.spent:
-        of = " on ".join(name for name in (row.tier, row.flavor) if name)
+        of = row_name(row.tier, row.flavor)
         renews = Phrase("new-hours", when=row.spent.renews) if row.spent.renews else ""
         return Phrase("hours-used-up", hours=row.spent.gpu_hours, of=f" of {of}" if of else "", renews=renews)
     for_queue = reserved.get(row, Decimal(0))

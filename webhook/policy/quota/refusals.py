@@ -97,21 +97,12 @@ def over_quota(
     bounds = {tier: room.left for tier, room in native.items()}
     offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
     if short.row.spent:
-        return _used_up(short, tenant, what, offered)
+        return _no_room_on(short, tenant, what, _would_fit(offered, tenant))
     if charge.gpus > short.row.hard:
         return too_large(short.row, charge, tenant, tiers, what, now=offered)
     own = dict(alternatives(charge, tenant, short.usage, tiers))
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
-    return Refusal(
-        Reason.OVER_QUOTA,
-        "over-quota",
-        tenant=tenant.name,
-        row=row_usage(short.row, short.usage, short.reserved),
-        what=what,
-        gpus=charge.gpus,
-        flavor=_flavor_unnamed(charge, short.row),
-        fits=_would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower)),
-    )
+    return _no_room_on(short, tenant, what, _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower)))
 
 
 def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[AdmissionWarning]:
@@ -121,17 +112,17 @@ def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[Admiss
             yield AdmissionWarning("over-budget", tenant=tenant.name, row=row_usage(row, {}, {}))
 
 
-def _used_up(short: Shortfall, tenant: Tenant, what: Phrase | str, offered: Mapping[Tier, Decimal | None]) -> Refusal:
-    """Refuse until a budget has new hours."""
+def _no_room_on(short: Shortfall, tenant: Tenant, what: Phrase | str, fits: Aside) -> Refusal:
+    """Refuse until a row has room, or a budget new hours."""
     return Refusal(
         Reason.OVER_QUOTA,
-        "budget-used-up",
+        "budget-used-up" if short.row.spent else "over-quota",
         tenant=tenant.name,
         row=row_usage(short.row, short.usage, short.reserved),
         what=what,
         gpus=short.charge.gpus,
         flavor=_flavor_unnamed(short.charge, short.row),
-        fits=_would_fit(offered, tenant),
+        fits=fits,
     )
 
 
@@ -183,7 +174,7 @@ def no_room_for_gang(
     short = _in_the_way(short, gang.charges, tenant)
     row, offered = short.row, dict(alternatives(short.charge, tenant, short.usage, tiers))
     if row.spent:
-        return _used_up(short, tenant, what, offered)
+        return _no_room_on(short, tenant, what, _would_fit(offered, tenant))
     left = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,

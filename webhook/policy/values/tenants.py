@@ -42,6 +42,11 @@ def may_be(named: str | None, flavor: str) -> bool:
     return is_maybe(named) and f"{flavor}?" in named.split()
 
 
+def row_name(tier: str | None, flavor: str | None) -> str:
+    """Return the name of what a row, a budget or a grant is for; "" for all GPUs of every tier."""
+    return " on ".join(name for name in (tier, flavor) if name)
+
+
 class SpentBudget(msgspec.Struct, frozen=True):
     """A budget of so many GPU-hours that is used up. `renews` says when there are new hours; "" for never."""
 
@@ -75,8 +80,7 @@ class QuotaRow(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """Return the name of what the row bounds, as a list has it."""
-        name = " on ".join(name for name in (self.tier, self.flavor) if name) or "total"
-        return f"GPU-hours of {name}" if self.spent else name
+        return ("GPU-hours of " if self.spent else "") + (row_name(self.tier, self.flavor) or "total")
 
     def counts(self, tier: str | None, flavor: str | None) -> bool:
         """Tell whether a charge of that tier and flavor counts on this row, also with several possible flavors."""
