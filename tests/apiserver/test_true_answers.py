@@ -45,7 +45,7 @@ def test_each_evicted_pod_of_a_gang_reads_who_took_its_gpus(installed: Installed
     pods = line.running()
     line.create(line.pod("urgent", gpus=4))
     installed.eventually(lambda: "urgent" in line.running(), "what evicts them")
-    evicted = re.compile(r"It is gone: (.+ was evicted from|the scheduler says: Preempted by pod) ")
+    evicted = re.compile(r"It is gone: (.+ was evicted from|the scheduler evicted it: Preempted by pod) ")
     installed.eventually(lambda: all(evicted.search(why(installed, namespace, pod)) for pod in pods), "their evictions")
 
 

@@ -84,6 +84,7 @@ def webhook(
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
     rights = [each for each in render(policy=FLAVORS) if is_of_its_rights(each)]
     release.cluster.api.apply(*rights)
+    wait_until_gpu_pods_are(release.cluster, refused=True)  # nobody serves yet, so the API server has the configuration
     with serving(release, webhook, tmp_path) as process:
         wait_until_ready(webhook)
         wait_until_gpu_pods_are(release.cluster, refused=False)
@@ -148,8 +149,9 @@ def is_ready(webhook: Webhook) -> bool:
 
 def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namespace: str) -> None:
     eight = pod(labels=TRAINING, main={"resources": {"limits": {"nvidia.com/gpu": "8"}}})
-    refusal = try_create(release.cluster, namespace, eight).stderr
-    assert "tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8." in refusal
+    answer = try_create(release.cluster, namespace, eight)
+    said = "tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8."
+    assert said in answer.stderr, f"{answer}\n{webhook.log.read_text()}"
 
     one = pod(labels=TRAINING, main=GPU)
     assert try_create(release.cluster, namespace, one).json()["spec"]["priority"] == 1000

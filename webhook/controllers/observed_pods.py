@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -113,6 +114,7 @@ class ObservedPods(PodsOnNodes):
         self._gates = gates
         self._active = active
         self._informer: PodInformer[ObservedPod] | None = None
+        self._known_since = 0.0
         self._claims: ClaimInformer | None = None
         self._claimants = Claimants()
         self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
@@ -123,6 +125,11 @@ class ObservedPods(PodsOnNodes):
     @property
     def synced(self) -> bool:
         return self._informer is not None and self._informer.synced
+
+    @property
+    def known_for(self) -> float:
+        """Seconds for which all pods have been known; 0 while they are not."""
+        return time.monotonic() - self._known_since if self.synced else 0.0
 
     def problems(self) -> list[str]:
         followed = [each.problems() for each in (self._informer, self._claims) if each is not None]
@@ -136,10 +143,11 @@ class ObservedPods(PodsOnNodes):
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
             self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
             async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
-                self._informer = pods
+                self._informer, self._known_since = pods, time.monotonic()
                 reading = list[asyncio.Task[None]]()
                 try:
                     await patiently("all pods", pods.wait_synced(), pods.problems)
+                    self._known_since = time.monotonic()
                     reading.append(asyncio.create_task(self._read_again()))
                     yield self
                 finally:
@@ -149,7 +157,7 @@ class ObservedPods(PodsOnNodes):
                     self._informer = self._claims = None
                     self.begin(PodView(lambda _: None))
 
-    async def ended_since(self, time: float) -> list[tuple[str, Placed]]:
+    async def ended_since(self, since: float) -> list[tuple[str, Placed]]:
         """Return the pods on nodes that have ended after a time and still exist, by uid. Raises ApiError."""
         found = list[tuple[str, Placed]]()
         for phase in ENDED:
@@ -159,7 +167,7 @@ class ObservedPods(PodsOnNodes):
                     seen = seen_pod(raw)
                 except Refused:
                     continue
-                if seen.ended is None or seen.ended + WITHIN_A_SECOND <= time or not seen.spec.node_name:
+                if seen.ended is None or seen.ended + WITHIN_A_SECOND <= since or not seen.spec.node_name:
                     continue
                 observed = await self._project(seen)
                 if observed is not None and observed.holding is not None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from webhook.controllers.evicted_pods import (
+    LATE,
     LOOK,
     RECENT,
     REPORTING,
@@ -50,13 +51,14 @@ stored."""
 class PreemptionWatch:
     """Follows preemptions. Run `run` as a task.
 
-    Every replica follows the victims, because they are soon gone. Only the `leading` one, which knows pods, reports.
+    Every replica follows the victims, because they are soon gone. Only the leading one, which knows pods, reports:
+    `known_for` returns the seconds for which it has known them, 0 on the others.
     """
 
-    def __init__(self, client: Client, evicted: EvictedPods, leading: Callable[[], bool], report: Report) -> None:
+    def __init__(self, client: Client, evicted: EvictedPods, known_for: Callable[[], float], report: Report) -> None:
         self._client = client
         self._evicted = evicted
-        self._leading = leading
+        self._known_for = known_for
         self._report = report
         self._begun: dict[str, Victim] = {}
         self._victims: set[Victim] = set()
@@ -86,10 +88,11 @@ class PreemptionWatch:
             self._changed(uid, event)
 
     async def _followed(self, uid: str, event: Preempted) -> None:
-        led = self._leading()
+        since = seconds_since(event.time)
+        led = since is not None and self._known_for() > since + LATE  # clocks of machines differ
         try:
             ended = await self._evicted.follow(event)
-            while not self._leading():  # noqa: ASYNC110 - nothing signals when that changes
+            while not self._known_for():  # noqa: ASYNC110 - nothing signals when that changes
                 await asyncio.sleep(LOOK)
             await self._evicted.until_known(event)
             self._unreported.pop(uid, None)  # a mark from now on is our own

@@ -71,7 +71,7 @@ def background_work(
 
     preempted = PreemptionRecorder(preemptions, evicted, events, outermost)
     pods = EvictedPods(client, cluster.known.tenant_name, active.current, ledger.pods.last_used, reports.last_save)
-    watch = PreemptionWatch(client, pods, lambda: ledger.pods.synced, preempted)
+    watch = PreemptionWatch(client, pods, lambda: ledger.pods.known_for, preempted)
     at_risk = WorkAtRisk(ledger.pods.working, cluster.known.tenant_name, reports.last_save)
     metrics.sample("gpu_tiers_at_risk_gpu_seconds", at_risk.samples)
     recorder = Recorder(metrics, notices.tell, verdicts.add)

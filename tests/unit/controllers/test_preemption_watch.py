@@ -19,6 +19,7 @@ from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
 from webhook.policy.checkpoint.work_lost import ContainerEnd, LastSave, Outcome, Work
 from webhook.policy.quota.charges import Charge
+from webhook.report.latest import Preemption
 
 EVENT = Preempted("batch.17", "41", False, Victim(namespace="research", name="batch", uid="v"), "p", "node-1", "")
 
@@ -78,9 +79,26 @@ async def test_one_that_another_had_only_begun_to_report_is_reported(said: str, 
 
     async def notify(*_: object) -> None: ...
 
-    watch = PreemptionWatch(api, evicted(api), lambda: True, notify)  # type: ignore[arg-type]
+    watch = PreemptionWatch(api, evicted(api), lambda: 3600.0, notify)  # type: ignore[arg-type]
     assert await watch._claim(EVENT) is we_tell
     assert api.patched[0]["metadata"]["resourceVersion"] == "41"
+
+
+@pytest.mark.parametrize(("known_for", "reported"), [(1.0, [""]), (3600.0, [])])
+async def test_a_victim_that_was_gone_before_a_term_began_may_have_used_gpus(
+    known_for: float, reported: list[str]
+) -> None:
+    """A leader that knew all pods at the eviction knows that the victim used none."""
+    found = list[str]()
+
+    async def notify(preemption: Preemption, _: object) -> None:
+        found.append(preemption.victim.gpus)
+
+    api = Hiccups(NotFound("gone", 404), {}, {})
+    pods = evicted(api, holdings={"p": Holding("research", Charge(Decimal(8), "gpu-training"))})
+    watch = PreemptionWatch(api, pods, lambda: known_for, notify)  # type: ignore[arg-type]
+    await watch._followed("e", EVENT._replace(time=datetime.now(UTC).isoformat()))
+    assert found == reported
 
 
 EVICTED = datetime(2026, 11, 24, 2, tzinfo=UTC)

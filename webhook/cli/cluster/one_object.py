@@ -245,7 +245,7 @@ async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Evi
     if found := _last_eviction(each for each in ours if at(each, "related.name") == name):
         return found
     theirs = _last_eviction(await _events(asked, namespace, about_it) or ())
-    return replace(theirs, sentence=f"the scheduler says: {theirs.sentence}") if theirs else None
+    return replace(theirs, sentence=f"the scheduler evicted it: {theirs.sentence}") if theirs else None
 
 
 def _last_eviction(events: Iterable[Tree]) -> Eviction | None:
