@@ -27,6 +27,7 @@ from webhook.policy.quota.budgets import (
     WARNED_AT,
     Status,
     Used,
+    grants_at,
     hours_summary,
     note_of,
     note_of_grant,
@@ -315,8 +316,7 @@ class BudgetMeters:
             passed = any(was.gpu_seconds < mark <= meter.seconds for mark in _marks(meter.budget))
             old = meter.gpus > 0 and now >= was.until + NOTED_SECONDS
             due = due or passed or old or was.span != meter.span
-        applying = [each for each in tenant.grants if each.begins <= now < each.until]
-        due = due or noted_grants(before or {}) != applying
+        due = due or noted_grants(before or {}) != grants_at(tenant, now)
         self._tell_of_ends(tenant, now)
         if due:
             self._note(tenant)
@@ -328,7 +328,7 @@ class BudgetMeters:
             meter.advance(now)
             if meter.used.is_on(now):
                 found.append((meter.budget, meter.used))
-        grants = [note_of_grant(each) for each in tenant.grants if each.begins <= now < each.until]
+        grants = [note_of_grant(each) for each in grants_at(tenant, now)]
         status = {"budgets": [note_of(*each) for each in found], "grants": grants, "hours": hours_summary(found)}
         self._tell_of_use(tenant, found)
         self._notes[tenant.name] = status

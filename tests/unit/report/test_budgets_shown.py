@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from msgspec.structs import replace
 from typer.testing import CliRunner
@@ -94,4 +95,20 @@ def test_offline_nobody_knows_the_hours(tmp_path: Path) -> None:
     pod = a_pod("p").asking(1).of_tier("gpu-training").json()
     (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([tree, a_namespace().json(), pod]))
     said = CliRunner().invoke(app, ["review", "-f", str(tmp_path / "all.yaml")]).output
-    assert "not checked: the budgets and grants of tenant alpha, which its cluster counts" in said
+    assert "not checked: the budgets of tenant alpha, which its cluster counts" in said
+
+
+@pytest.mark.parametrize(("until", "allowed"), [("2099-01-01T00:00:00Z", True), ("2026-01-01T00:00:00Z", False)])
+def test_offline_the_grants_of_today_apply(tmp_path: Path, until: str, allowed: bool) -> None:
+    grant = {"tier": "gpu-training", "gpus": 8, "until": until}
+    spec = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team-alpha"}},
+        "quotas": [{"tier": "gpu-training", "gpus": 4}],
+        "grants": [grant],
+    }
+    tree = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota", "metadata": {"name": "alpha"}, "spec": spec}
+    pod = a_pod("p").asking(8).of_tier("gpu-training").json()
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([tree, a_namespace().json(), pod]))
+    answer = CliRunner().invoke(app, ["review", "-f", str(tmp_path / "all.yaml")])
+    assert (answer.exit_code == 0) is allowed
+    assert ("judged with the grants of tenant alpha that apply now" in answer.output) is allowed

@@ -2,7 +2,9 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -31,12 +33,12 @@ from webhook.config.load import DEFAULT_PRESET
 from webhook.config.yaml_text import Dumper
 from webhook.objects.group_kind import NAMESPACE
 from webhook.objects.pods import Named
-from webhook.objects.refusal import Refusal
+from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import view
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.assignment.limits import EXPLICIT
 from webhook.policy.metadata_keys import namespace_warnings
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant, with_grants
 from webhook.policy.quota.tenant_status import newly_unknown, tenant_warnings, unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
@@ -128,7 +130,7 @@ def _report(asked: ReviewOptions) -> Report:
     policy = policy_in(asked.policy)
     objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
     reviewed = {each.source for each in objects}
-    cluster = cluster_of(policy, [*world, *objects])
+    cluster = cluster_of(policy, [*map(_with_grants, world), *map(_with_grants, objects)])
     notes = list(_notes(cluster, policy, objects, world))
     # A TenantQuota of --tenants is only reported if it would be refused.
     quotas = [each for each in world if each.group_kind == TENANT_QUOTA and each.source not in reviewed]
@@ -143,6 +145,15 @@ def _report(asked: ReviewOptions) -> Report:
     return Report(findings, inputs.left_out, asked.only or (), tenants=bool(cluster.known.tenants()))
 
 
+def _with_grants(document: Document) -> Document:
+    """Return a TenantQuota with the grants that apply now; any other document, and a broken one, as it is."""
+    if document.group_kind != TENANT_QUOTA or not document.tree.get("spec"):
+        return document
+    with suppress(Refused):
+        return msgspec.structs.replace(document, tree=with_grants(document.tree, time.time()))
+    return document
+
+
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     found = [await judge.finding(each) for each in shown_while("judging", asked)]
     tenants = {each.name: each for each in judge.cluster.known.tenants()}
@@ -153,10 +164,12 @@ async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
 
 
 def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]) -> Iterator[str]:
-    """Yield notes of what nobody can be asked offline: its user's rights, and its tenant's hours and grants."""
+    """Yield notes of what nobody can be asked offline: its user's rights, and its tenant's hours."""
     tenant = tenants.get(finding.verdict.tenant or "")
-    if tenant is not None and (tenant.budgets or tenant.grants):
-        yield f"not checked: the budgets and grants of tenant {tenant.name}, which its cluster counts"
+    if tenant is not None and tenant.budgets:
+        yield f"not checked: the budgets of tenant {tenant.name}, which its cluster counts"
+    if tenant is not None and tenant.rows != (tenant.rows_of_spec or tenant.rows):
+        yield f"judged with the grants of tenant {tenant.name} that apply now"
     given = finding.verdict.assignment
     if policy.tier_access == "RBAC" and given and given.tier and given.step in EXPLICIT:
         tier, namespace = given.demoted_from or given.tier.name, finding.document.namespace

@@ -211,6 +211,11 @@ def note_of_grant(grant: Grant) -> Status:
     }
 
 
+def grants_at(tenant: Tenant, now: float) -> list[Grant]:
+    """Return the grants that apply at a time."""
+    return [each for each in tenant.grants if each.begins <= now < each.until]
+
+
 def noted_grants(status: Mapping[str, Any]) -> list[Grant]:
     """Return the grants of which the leader has noted that they apply."""
     found = list[Grant]()

@@ -16,7 +16,7 @@ from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.times import is_time_zone, unix_seconds
 from webhook.objects.view import View, at, view
-from webhook.policy.quota.budgets import in_force
+from webhook.policy.quota.budgets import grants_at, in_force, note_of_grant
 from webhook.policy.values.tenants import Budget, Grant, HoldOrder, OnExceed, Period, QuotaRow, Requirement, Tenant
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
@@ -169,6 +169,12 @@ def read_tenant(tree: object) -> Tenant:
         grants=tuple(_grant(each, f"spec.grants[{nth}]") for nth, each in enumerate(spec.grants)),
     )
     return in_force(tenant, found.status)
+
+
+def with_grants(tree: dict[str, Any], now: float) -> dict[str, Any]:
+    """Return a TenantQuota's tree, and in its status the grants that apply at a time. Raises Refused naming a field."""
+    notes = [note_of_grant(each) for each in grants_at(read_tenant(tree), now)]
+    return {**tree, "status": {**(tree.get("status") or {}), "grants": notes}}
 
 
 def _amount(value: str | float, where: str) -> Decimal:
