@@ -151,7 +151,10 @@ def policy_of(file: PolicyFile) -> TierPolicy:
         kueue = Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
     checkpoint = file.checkpoint
     return TierPolicy(
-        tiers=Tiers(Tier(each.name, each.value, each.preemption_policy, each.description) for each in file.tiers),
+        tiers=Tiers(
+            Tier(each.name, each.value, each.preemption_policy, each.description, file.tier_access == "RBAC")
+            for each in file.tiers
+        ),
         default_tier=file.default_tier,
         mode=Mode[file.mode],
         adoption=file.adoption,

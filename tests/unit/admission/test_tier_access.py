@@ -141,6 +141,14 @@ async def test_only_tiers_of_the_tenant_are_offered() -> None:
     assert SERVING not in answer.sentence
 
 
+@pytest.mark.parametrize("access", ["RBAC", "Anyone"])
+async def test_a_refusal_for_want_of_room_offers_tiers_to_those_who_may_name_them(access: str) -> None:
+    rows = a_tenant().allowing(1, tier=SERVING).allowing(4, tier="gpu-batch")
+    world = World(rows, policy=a_policy(tierAccess=access))
+    said = (await world.create(a_pod().asking(2).of_tier(SERVING), **ADA)).sentence
+    assert ("Would fit if you may name it: gpu-" in said) is (access == "RBAC")
+
+
 BY_ITSELF = {
     "the policy's default": ((), a_pod().asking()),
     "what it is": ((), a_pytorchjob(a_pod().asking())),

@@ -74,6 +74,15 @@ def test_a_gang_needs_a_row_for_all_of_its_pods() -> None:
     assert first_change(4, gang=GangShown("Job.batch/train", "8 GPUs as gpu-interactive", 0)) == none_left
 
 
+def test_a_tier_that_the_user_may_not_name_is_not_offered() -> None:
+    """With tierAccess: RBAC its label would be refused."""
+    rows = a_tenant()
+    assert first_change(tenant=rows, may_name=("gpu-batch",)).endswith("gpu-tiers.dev/tier=gpu-batch")
+    assert first_change(tenant=rows, may_name=()) == (
+        "No other tier is open to it: you may not name gpu-training, gpu-serving, gpu-batch here (tierAccess: RBAC)."
+    )
+
+
 def test_the_tier_of_existing_pods_is_told() -> None:
     has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
     assert first_change(pods=(PodsNow(1, has),)).startswith("kubectl label job/work -n team-alpha")

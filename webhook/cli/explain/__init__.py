@@ -14,10 +14,7 @@ from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Namespac
 from webhook.cli.explain.explanation import explained
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, FormOption, Table, write
-from webhook.kube.access import is_allowed, use_of_class
-from webhook.kube.client import Client
 from webhook.objects.refusal import Phrase
-from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence
@@ -61,16 +58,8 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
             see = f"gpu-tiers why-pending {named[1]} -n {home} says whether it was evicted"
             raise BadInput(f"{problem}. {see}") from None
         async with asked_cluster(client, policy, home) as asked:
-            found = replace(await explained(asked, tree), may_name=await _may_name(client, policy, home))
+            found = await explained(asked, tree)
             return replace(found, mode=None, mode_of_file=policy.mode.name) if file else found
-
-
-async def _may_name(client: Client, policy: TierPolicy, namespace: str) -> tuple[str, ...] | None:
-    """Return the tiers that the user may name in a namespace; None if anyone may name all. Raises ApiError."""
-    if policy.tier_access == "Anyone":
-        return None
-    names = [tier.name for tier in policy.tiers]
-    return tuple([each for each in names if await is_allowed(client, None, use_of_class(each, namespace))])
 
 
 def explain_answer(found: Explained, now: datetime) -> Answer:

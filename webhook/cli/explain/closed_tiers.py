@@ -13,12 +13,17 @@ from webhook.policy.values.tenants import Usage
 from webhook.sentences.sentence import sentence
 
 
-def closed_tiers(decision: Decision, own: Collection[str | None], gpus: Decimal, usage: Usage) -> str:
+def closed_tiers(
+    decision: Decision, own: Collection[str | None], gpus: Decimal, usage: Usage, may_name: Collection[str] | None
+) -> str:
     """Return what closes each tier except its `own` to a workload that asks for so many GPUs at once.
 
-    `usage` is that of all others.
+    `usage` is that of all others. `may_name` are the tiers that the user may name; None for all.
     """
     reasons = dict.fromkeys(_reasons(decision, own, gpus, usage))
+    others = (each.name for each in acceptable(decision.tier_request) if each.name not in own)
+    if may_name is not None and (closed := [each for each in others if each not in may_name]):
+        reasons[f"you may not name {', '.join(closed)} here (tierAccess: RBAC)"] = None
     return f"No other tier is open to it: {'; '.join(reasons) or 'the policy has no other'}."
 
 

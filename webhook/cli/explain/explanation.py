@@ -21,6 +21,8 @@ from webhook.cli.explain.tier_changes import outlasts_deletions, tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cluster.scheduling_view import node_reservations
+from webhook.kube.access import is_allowed, use_of_class
+from webhook.kube.client import Client
 from webhook.ledger.account import Account
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named, Pod
@@ -100,6 +102,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         refused=refused,
         last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
         reserved=await _reserved(asked, [tree] if is_pod else pods or ()),
+        may_name=await _may_name(asked.reader.client, asked.policy, document.namespace),
     )
     exist, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
     complete = has_all_pods(document, exist, due)
@@ -121,6 +124,14 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
             f"explain {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
         ),
     )
+
+
+async def _may_name(client: Client, policy: TierPolicy, namespace: str) -> tuple[str, ...] | None:
+    """Return the tiers that the user may name in a namespace; None if anyone may name all. Raises ApiError."""
+    if policy.tier_access == "Anyone":
+        return None
+    names = [tier.name for tier in policy.tiers]
+    return tuple([each for each in names if await is_allowed(client, None, use_of_class(each, namespace))])
 
 
 async def _reserved(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[NodeReservation, ...]:

@@ -63,6 +63,8 @@ def tier_changes(
         if tenant.on_exceed != "Warn":  # a row without room refuses nothing there, and a queue lets it wait
             offered = [each for each in offered if each in roomy or tenant.holds_on(each.name, charge.flavor)]
     others = tuple(each.name for each in offered if each.name not in own)
+    if there.may_name is not None:
+        others = tuple(each for each in others if each in there.may_name)
     if higher:
         if there.gang and assignment.tier:
             tier = assignment.tier.name
@@ -87,7 +89,7 @@ def tier_changes(
         default_of=_default_of(assignment, request.policy.default_tier),
         keeps=", ".join(dict.fromkeys(tiers)),
     )
-    yield from [*found] or [closed_tiers(decision, own, gpus, usage)]
+    yield from [*found] or [closed_tiers(decision, own, gpus, usage, there.may_name)]
 
 
 def _default_of(assignment: Assignment, default_tier: str) -> str:

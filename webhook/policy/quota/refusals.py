@@ -288,16 +288,22 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
         for tier, left in offered.items()
     )
     see = f"TenantQuota/{tenant.name}", *lower
-    return Aside("would-fit", offers=offers or ("no tier now",), later="", see=see)
+    return Aside("would-fit", by_right=_by_right(offered), offers=offers or ("no tier now",), later="", see=see)
 
 
 def _would_ever_fit(ever: Iterable[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
     """Return the tiers that could hold it, first those that have room now."""
-    roomy = tuple(tier.name for tier in ever if tier in now)
-    full = tuple(tier.name for tier in ever if tier not in now)
+    tiers = list(ever)
+    roomy = tuple(tier.name for tier in tiers if tier in now)
+    full = tuple(tier.name for tier in tiers if tier not in now)
     later = Phrase("would-fit-later", tiers=full) if full else ""
     offers = roomy or ("no tier now" if full else "no tier",)
-    return Aside("would-fit", offers=offers, later=later, see=(f"TenantQuota/{tenant.name}",))
+    see = (f"TenantQuota/{tenant.name}",)
+    return Aside("would-fit", by_right=_by_right(tiers), offers=offers, later=later, see=see)
+
+
+def _by_right(offered: Iterable[Tier]) -> Phrase | str:
+    return Phrase("would-fit-by-right") if any(each.by_right for each in offered) else ""
 
 
 def _flavor_unnamed(charge: Charge, row: QuotaRow) -> Phrase | str:

@@ -14,12 +14,13 @@ NONPREEMPTING = "-nonpreempting"
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000."""
+    """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000. `by_right`: not everybody may name it."""
 
     name: str
     value: int
     preemption_policy: PreemptionPolicy = "PreemptLowerPriority"
     description: str = ""
+    by_right: bool = False
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
