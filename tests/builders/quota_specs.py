@@ -28,7 +28,10 @@ ACCEPTED: list[Tree] = [
     {"allowedTiers": ["gpu-batch"], "quotas": [{"gpus": 1, "tier": None}]},
     {"onExceed": "Demote", "quotas": [{"gpus": 1, "onExceed": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
-    {"budgets": [{"gpuHours": 5000, "per": "Month", "timeZone": "Europe/Berlin", "onExhausted": "Hold"}]},
+    {
+        "budgets": [{"gpuHours": 5000, "per": "Month", "timeZone": "Europe/Berlin", "onExhausted": "Hold"}],
+        "reserveSeconds": 900,
+    },
     {"budgets": [{"gpuHours": "0.5", "per": each} for each in ("Day", "Week", "Month", "Quarter")]},
     {
         "budgets": [
@@ -219,8 +222,13 @@ REFUSED: list[tuple[Tree, str, str]] = [
     ),
     (
         {"backstop": "ResourceQuota", "onExceed": "Hold"},
-        "backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out",
-        "spec: backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out",
+        "backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
+        "spec: backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
+    ),
+    (
+        {"backstop": "ResourceQuota", "budgets": [{"gpuHours": 1, "per": "Day", "onExhausted": "Hold"}]},
+        "backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
+        "spec: backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
     ),
     (
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}},

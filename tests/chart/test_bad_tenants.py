@@ -6,6 +6,7 @@ from .conftest import Refuse, Render
 from .helm import Manifest
 
 SELECTOR = {"matchLabels": {"example.com/tenant": "alpha"}}
+HELD: Manifest = {"gpuHours": 100, "per": "Week", "onExhausted": "Hold"}
 
 
 def tenant(**spec: object) -> list[Manifest]:
@@ -55,6 +56,7 @@ def test_tiers_and_flavors_that_the_policy_does_not_have(refuse: Refuse) -> None
         ({"backstop": "ResourceQuota", "quotaAuthority": "Kueue"}, "spec.backstop: ResourceQuotas would refuse"),
         ({"backstop": "ResourceQuota", "onExceed": "Warn"}, "spec.backstop: ResourceQuotas would refuse"),
         ({"backstop": "ResourceQuota", "onExceed": "Hold"}, "spec.backstop: ResourceQuotas would refuse"),
+        ({"backstop": "ResourceQuota", "budgets": [HELD]}, "spec.backstop: ResourceQuotas would refuse"),
         ({"quotaAuthority": "Kueue", "onExceed": "Hold"}, "spec.onExceed: Hold would let pods wait here"),
         ({"demoteTo": ["gpu-batch"]}, "spec.demoteTo: is for pods that are demoted; write onExceed: Demote"),
         ({"onExceed": "Demote", "demoteTo": ["gold"]}, "spec.demoteTo[0]: gold is no tier of the policy"),
@@ -74,6 +76,12 @@ def test_tiers_and_flavors_that_the_policy_does_not_have(refuse: Refuse) -> None
 )
 def test_tenants_that_contradict_themselves(refuse: Refuse, spec: Manifest, said: str) -> None:
     assert f"tenants[0].{said}" in refuse(tenants=tenant(**spec))
+
+
+def test_what_is_for_queued_or_demoted_pods_goes_with_a_budgets_action_too(render: Render) -> None:
+    lowered = {**HELD, "tier": "gpu-training", "onExhausted": "Demote"}
+    chart = render(tenants=tenant(budgets=[HELD, lowered], reserveSeconds=60, demoteTo=["gpu-batch"]))
+    assert chart.one("TenantQuota")["spec"]["demoteTo"] == ["gpu-batch"]
 
 
 def test_a_tenant_that_holds_together(render: Render) -> None:

@@ -37,7 +37,11 @@ tenants[{{ $index }}].spec: maxTier and allowedTiers say the same thing in two w
 {{- if and $spec.defaultTier $spec.allowedTiers (not (has $spec.defaultTier $spec.allowedTiers)) }}
 tenants[{{ $index }}].spec.defaultTier: {{ $spec.defaultTier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
 {{- end -}}
-{{- if and $spec.demoteTo (ne "Demote" (default "Deny" $spec.onExceed)) }}
+{{- $exhausted := list -}}
+{{- range $spec.budgets -}}
+{{- $exhausted = append $exhausted .onExhausted -}}
+{{- end -}}
+{{- if and $spec.demoteTo (not (has "Demote" (append $exhausted $spec.onExceed))) }}
 tenants[{{ $index }}].spec.demoteTo: is for pods that are demoted; write onExceed: Demote, or leave it out
 {{- end -}}
 {{- $listed := dict -}}
@@ -57,6 +61,7 @@ tenants[{{ $index }}].spec.demoteTo[{{ $row }}]: {{ $tier }} stands there twice;
 {{- if and $holds (has $spec.onExceed (list "Demote" "Warn")) }}
 tenants[{{ $index }}].spec.quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run
 {{- end -}}
+{{- $holds = or $holds (has "Hold" $exhausted) -}}
 {{- if eq "ResourceQuota" (default "None" $spec.backstop) -}}
 {{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out
@@ -65,7 +70,7 @@ tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAutho
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out
 {{- end -}}
 {{- if $holds }}
-tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Hold lets wait; leave one of them out
+tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out
 {{- end -}}
 {{- end -}}
 {{- if $holds -}}
