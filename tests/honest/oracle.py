@@ -229,6 +229,7 @@ class Oracle:
         self.report.say(f"delete pod {pod['metadata']['namespace']}/{pod['metadata']['name']} {condition}")
         if condition == "PreemptionByScheduler":
             self.calm.preempted_at = now
+            self._queue.ended_at[self._queue.outermost(pod)].append(now)  # its slot is free at once
             if controller_of(pod):
                 self._preempted[uid] = pod, None
 
