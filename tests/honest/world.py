@@ -305,7 +305,11 @@ class Simulation:
     def _do_onexceed(self, action: Action) -> None:
         def change(spec: Tree) -> Tree:
             only_hold = ("holdOrder", "reserveSeconds")
-            return {**{k: v for k, v in spec.items() if k not in only_hold}, "onExceed": action["to"]}
+            found = {**{k: v for k, v in spec.items() if k not in only_hold}, "onExceed": action["to"]}
+            if action["to"] in ("Demote", "Warn"):  # the API server takes no row with Hold there
+                rows = [{k: v for k, v in row.items() if k != "onExceed"} for row in spec["quotas"]]
+                return found | {"quotas": rows}
+            return found
 
         self._change_tenant(action["tenant"], change)
         self._oracle.calm.mode_changed_at[action["tenant"]] = loop().time()
