@@ -26,6 +26,8 @@ NUMBERS = re.compile(r"(the total|gpu-[a-z]+(?: on [a-z0-9]+)?|on [a-z0-9]+|[a-z
 TRY_AGAIN = (429, 503)
 """Codes of answers that decide nothing: ours, and that of an API server that reaches no replica."""
 NOBODYS = "refused for GPUs that nobody will use"
+OF_HOURS = "GPU-hours"
+"""Stands in a sentence on a budget that is used up."""
 CANT_START = "can start now"
 LENT_TIER = "gpu-batch"
 """The lower tier that runs what is over quota, of whatever type: those of other types are lent to nobody."""
@@ -92,6 +94,10 @@ class CreateChecks:
         if reply.code in TRY_AGAIN:
             if quiet and self._calm.has_same_quota(tenant, 100):
                 self._fail("try again without cause", subject, sentence=reply.sentence)
+            return
+        if OF_HOURS in reply.sentence:
+            if quiet and self._calm.has_same_quota(tenant, WINDOW) and expected.are_hours_left(tenant, asked):
+                self._fail("refused for hours that are there", subject, sentence=reply.sentence)
             return
         if "asks for" not in reply.sentence and "kept for" not in reply.sentence:
             self._fail("refused for another reason", subject, sentence=reply.sentence)

@@ -87,6 +87,19 @@ class Expected:
             for each in rows
         ]
 
+    def spent(self, tenant: str) -> list[Row]:
+        """Return a row for each budget whose hours are used up, as the leader has noted them."""
+        tree = self.quota(tenant)
+        noted = (tree.get("status") or {}).get("budgets", ())
+        has_queue = self.on_exceed(tenant) == "Hold"
+        over = (each for each in noted if float(each["usedGpuSeconds"]) >= 3600 * float(each["gpuHours"]))
+        return [Row(each.get("tier"), None, 0, has_queue) for each in over if self.on_exceed(tenant) != "Warn"]
+
+    def are_hours_left(self, tenant: str, asked: Iterable[Ask]) -> bool:
+        """Tells whether no budget that is used up counts this."""
+        asked = list(asked)
+        return not any(row.sum(asked) for row in self.spent(tenant))
+
     def holds_back(self, tenant: str) -> bool:
         """Tells whether pods wait for room on some row of a tenant."""
         return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in self.rows(tenant))
@@ -393,6 +406,8 @@ class Expected:
     def has_room(self, tenant: str, asked: Iterable[Ask], freed: Iterable[Ask] = (), *, by_slots: bool = False) -> bool:
         """Tells whether all rows had room for a while, whoever counts; `freed` is about to end."""
         asked, freed, most = list(asked), list(freed), self.lately(tenant)
+        if not self.are_hours_left(tenant, asked):
+            return False
         for row in self.rows(tenant):
             bounds = most.get(row.label, Bounds(0, 0, 0))
             high, gpus = bounds.slots if by_slots else bounds.high, row.sum(asked)
@@ -405,8 +420,9 @@ class Expected:
         return QUEUED in sentence and any(map(is_gated, self.pods(tenant)))
 
     def has_room_now(self, tenant: str, asked: list[Ask]) -> bool:
-        bounds = self.bounds(tenant)
-        return all(bounds[row.label].high + row.sum(asked) <= row.hard for row in self.rows(tenant) if row.sum(asked))
+        bounds, rows = self.bounds(tenant), self.rows(tenant)
+        has_room = all(bounds[row.label].high + row.sum(asked) <= row.hard for row in rows if row.sum(asked))
+        return has_room and self.are_hours_left(tenant, asked)
 
     def fits_ever(self, tenant: str, asked: Iterable[Ask], *, any_tier: bool = False) -> bool:
         asked = list(asked)

@@ -7,7 +7,7 @@ one that waits.
 from collections.abc import Callable
 
 from tests.honest.api import Api
-from tests.honest.asks import Ask, Flavors, Lost
+from tests.honest.asks import Ask, Flavors, Lost, Row
 from tests.honest.calm import NEWS_SECONDS, PREEMPTED_SECONDS, Calm
 from tests.honest.command_checks import CommandChecks
 from tests.honest.create_checks import CreateChecks
@@ -59,6 +59,7 @@ class Oracle:
         self._server = server
         self._preempted: dict[str, tuple[Tree, float | None]] = {}
         """Preempted pods that had a controller, and when each was gone."""
+        self._spent: dict[str, list[Row]] = {}
 
     async def create(self, tree: Tree) -> Reply:
         """Create an object for a controller or a person, and judge the answer."""
@@ -157,6 +158,10 @@ class Oracle:
 
     def _note(self) -> None:
         self.expected.note()
+        for tenant in self.expected.tenants():
+            if self._spent.setdefault(tenant, []) != (spent := self.expected.spent(tenant)):
+                self.calm.quota_changed_at[tenant] = loop().time()
+            self._spent[tenant] = spent
         self._gangs.note()
 
     def _note_admitted(self, reply: Reply, tenant: str) -> None:

@@ -92,7 +92,8 @@ class QueueChecks:
         strict = expected.quota(tenant)["spec"].get("holdOrder", "Strict") == "Strict"
 
         def fits(asked: list[Ask]) -> bool:
-            return all(bounds[row.label].high + row.sum(asked) <= row.hard for row in rows if row.sum(asked))
+            has_room = all(bounds[row.label].high + row.sum(asked) <= row.hard for row in rows if row.sum(asked))
+            return has_room and expected.are_hours_left(tenant, asked)
 
         def labels(asked: list[Ask]) -> set[str]:
             return {row.label for row in rows if row.sum(asked)}

@@ -5,7 +5,8 @@ from typing import Any
 
 MODES = {2: "Hold", 3: "Demote", 4: "Deny", 5: "Warn", 6: "Hold", 7: "Deny", 8: "Hold"}
 """6: with flavors; 7: with a row that holds; 8 and 9: with further kinds. 0, 1 and 9: any mode. 0 has fewer people and
-more time. From a million on the same again, with ResourceClaims, Kueue's gate and full ResourceQuotas."""
+more time. From a million on the same again, with ResourceClaims, Kueue's gate and full ResourceQuotas; from fifty
+million on with budgets too."""
 MIXTURES = (
     ("Pod", "Deployment", "Job", "Job", "StatefulSet", "JobSet", "PyTorchJob", "PyTorchJob", "CronJob"),
     ("Job", "JobSet", "PyTorchJob"),
@@ -45,6 +46,7 @@ class _Maker:
         self._seed = seed
         self._group = seed // 100_000 % 10
         self._has_more = seed >= 1_000_000
+        self._has_budgets = seed >= 50_000_000
         self._r = random.Random(seed)
         self._names: dict[str, dict[str, Any]] = {}
         self._applied = 0
@@ -97,6 +99,10 @@ class _Maker:
         tenant: dict[str, Any] = {"name": "alpha", "rows": rows, "onExceed": mode}
         if mode == "Hold":
             tenant |= r.choice([{}, {}, {}, {"holdOrder": "BestEffort"}, {"reserveSeconds": 60}])
+        if self._has_budgets and r.random() < 0.6:
+            tier = "gpu-training" if mode == "Demote" else r.choice([None, "gpu-training"])
+            hours, seconds = r.choice(["0.003", "0.01", "0.03"]), r.choice([100, 200, 280])
+            tenant["budget"] = {"tier": tier, "hours": hours, "seconds": seconds}
         return tenant
 
     def _made_nodes(self) -> list[tuple[int, str | None]]:

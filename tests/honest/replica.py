@@ -90,7 +90,7 @@ class Replica:
             Metrics(),
         )
         self.webhooks = Webhooks(cluster, self.ledger, self._active.current, lambda *_: None)
-        self._writing = asyncio.gather(self._parts.queued.run(), self._parts.pending.run())
+        self._writing = asyncio.gather(self._parts.queued.run(), self._parts.pending.run(), self._parts.hours.run())
         self.alive = True
 
     def _way_to_leader(self) -> Any:

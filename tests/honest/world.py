@@ -4,12 +4,13 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from tests.honest.actions import made, pods_of_group, resized, rolled_out, suspended
 from tests.honest.api import Api
 from tests.honest.claims import ClaimController, claim_applied
-from tests.honest.clocks import START
+from tests.honest.clocks import EPOCH, START
 from tests.honest.controllers import Controllers
 from tests.honest.faults import Faults
 from tests.honest.kueue import Kueue
@@ -42,6 +43,7 @@ from tests.honest.requests import ApiServer
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.virtual_time import loop, pass_time
 from webhook.config.load import parse
+from webhook.kube.client import RFC_3339
 from webhook.policy.values.tiers import classes_of
 
 History = dict[str, Any]
@@ -353,9 +355,19 @@ def _spec_of(tenant: Tree) -> Tree:
         "quotas": [dict(each) for each in tenant["rows"]],
         "onExceed": tenant["onExceed"],
     }
+    if "budget" in tenant:
+        spec["budgets"] = [_budget_of(tenant["budget"], tenant["onExceed"])]
     if tenant["onExceed"] == "Hold":
         spec |= {field: tenant[field] for field in ("holdOrder", "reserveSeconds") if field in tenant}
     return spec
+
+
+def _budget_of(budget: Tree, action: str) -> Tree:
+    """Return a budget from the begin of a history for so many seconds."""
+    begins, ends = (EPOCH + timedelta(seconds=START + each) for each in (0, budget["seconds"]))
+    tier = {"tier": budget["tier"]} if budget["tier"] else {}
+    times = {"from": begins.strftime(RFC_3339), "until": ends.strftime(RFC_3339)}
+    return {**tier, **times, "gpuHours": budget["hours"], "onExhausted": action}
 
 
 def _is_made_by_any(tree: Tree, uids: set[str]) -> bool:
