@@ -16,12 +16,13 @@ from webhook.cli.main import app
 from webhook.cli.usage import usage_answer
 from webhook.cli.why_pending.queue_position import _why
 from webhook.policy.quota.budgets import budget_warnings
+from webhook.policy.quota.charges import row_usage
 from webhook.policy.quota.tenant_quotas import tenant_quota_of
 from webhook.report.tenants import QueuedShown, QueueShown, TenantShown, tenant_shown
 from webhook.sentences.sentence import sentence
 
 
-def quota(used_gpu_seconds: int, **more: Any) -> dict[str, Any]:
+def quota(used_gpu_seconds: float, **more: Any) -> dict[str, Any]:
     budget = {"tier": "gpu-training", "gpuHours": 5000, "per": "Month", "timeZone": "Europe/Berlin"}
     period = {"from": "2026-10-31T23:00:00Z", "until": "2026-11-30T23:00:00Z", "since": "2026-10-31T23:00:00Z"}
     used = {"usedGpuSeconds": str(used_gpu_seconds), "gpus": "8", "asOf": "2026-11-20T10:00:00.000Z"}
@@ -45,8 +46,8 @@ def quota(used_gpu_seconds: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def shown(used_gpu_seconds: int) -> TenantShown:
-    return tenant_shown(tenant_quota_of(quota(used_gpu_seconds)))
+def shown(used_gpu_seconds: float, **more: Any) -> TenantShown:
+    return tenant_shown(tenant_quota_of(quota(used_gpu_seconds, **more)))
 
 
 def test_usage_tells_when_the_hours_are_used_up_and_until_when_a_row_has_more() -> None:
@@ -87,6 +88,25 @@ def test_a_used_up_budget_that_only_warns_is_told_to_whoever_applies_a_pod_or_a_
         assert any(words in said and "it is admitted" in said for said in answer.warnings), answer.warnings
     other = asyncio.run(world.create(a_pod("q").asking(1).of_tier("gpu-batch")))
     assert not any(words in said for said in other.warnings)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "used_gpu_seconds", "said"),
+    [
+        ("5000", 5010 * 3600, "5,010 of 5,000"),
+        ("0.02", 110, "0.03 of 0.02"),
+        ("5000.5", 5000.6 * 3600, "5,000.5 of 5,000.5"),
+    ],
+)
+def test_all_sentences_have_the_one_number_of_the_real_use(allowed: str, used_gpu_seconds: float, said: str) -> None:
+    tree = quota(used_gpu_seconds, gpuHours=allowed)
+    tenant = tenant_quota_of(tree).tenant
+    assert tenant is not None
+    (row,), (budget,) = tenant.spent, shown(used_gpu_seconds, gpuHours=allowed).budgets
+    (warning,) = map(sentence, budget_warnings(tenant, tree["status"]))
+    for each in (sentence(row_usage(row, {}, {})), warning, budget.sentence):
+        assert f"{said} GPU-hours of gpu-training are used" in each
+    assert f"{budget.used_hours:,} of {budget.gpu_hours:,}" == said
 
 
 def test_offline_nobody_knows_the_hours(tmp_path: Path) -> None:

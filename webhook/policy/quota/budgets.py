@@ -91,12 +91,11 @@ def is_used_up(budget: Budget, used: Used) -> bool:
 
 def state_of(budget: Budget, used: Used) -> Phrase:
     """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
-    hours, of, out = used.gpu_seconds / HOUR, row_name(budget.tier, budget.flavor), used.runs_out(budget)
-    percent = 100 * hours / budget.gpu_hours if budget.gpu_hours else Decimal(100)
-    renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
+    of, out, renews = row_name(budget.tier, budget.flavor), used.runs_out(budget), _renews(budget, used)
+    percent = 100 * used.gpu_seconds / HOUR / budget.gpu_hours if budget.gpu_hours else Decimal(100)
     return Phrase(
         "hours-used",
-        used=_rounded(hours),
+        used=used_hours(budget, used),
         hours=budget.gpu_hours,
         of=f" of {of}" if of else "",
         percent=int(percent),
@@ -131,26 +130,30 @@ def budget_warnings(tenant: Tenant, status: Status) -> Iterator[AdmissionWarning
 def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
     """Return the use of all budgets for `kubectl get`: gpu-training 4312.5/5000."""
     parts = (
-        f"{row_name(budget.tier, budget.flavor) or 'total'} {_hours(used)}/{written(budget.gpu_hours)}"
+        f"{row_name(budget.tier, budget.flavor) or 'total'} {_hours(budget, used)}/{written(budget.gpu_hours)}"
         for budget, used in found
     )
     return ", ".join(parts)[:LONGEST_SUMMARY]
 
 
-def _hours(used: Used) -> str:
-    return written(_rounded(used.gpu_seconds / HOUR))
+def used_hours(budget: Budget, used: Used) -> Decimal:
+    """Return the used hours with as many digits as people need: 4,200, 64.8, 0.021. All are used only at the end."""
+    exact = used.gpu_seconds / HOUR
+    digits = Decimal(1) if exact >= MANY else Decimal("0.1") if exact >= 1 else Decimal("0.001")
+    hours = exact.quantize(digits, ROUND_FLOOR)
+    return max(hours, budget.gpu_hours) if is_used_up(budget, used) else hours
 
 
-def _rounded(hours: Decimal) -> Decimal:
-    """Return hours with as many digits as people need: 4,200, 64.8, 0.021."""
-    if hours >= MANY:
-        return hours.quantize(Decimal(1), ROUND_FLOOR)
-    return hours.quantize(Decimal("0.1" if hours >= 1 else "0.001"), ROUND_FLOOR)
+def _hours(budget: Budget, used: Used) -> str:
+    return written(used_hours(budget, used))
 
 
 def _spent(budget: Budget, used: Used) -> QuotaRow:
-    renews = date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
-    return replace(budget.row, spent=SpentBudget(budget.gpu_hours, renews))
+    return replace(budget.row, spent=SpentBudget(budget.gpu_hours, used_hours(budget, used), _renews(budget, used)))
+
+
+def _renews(budget: Budget, used: Used) -> str:
+    return date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
 
 
 def _is_of(grant: Grant, row: QuotaRow) -> bool:
@@ -169,7 +172,7 @@ def note_of(budget: Budget, used: Used) -> Status:
         "from": rfc3339(used.span.begins),
         **({"until": rfc3339(used.span.until)} if used.span.until is not None else {}),
         "gpuHours": written(budget.gpu_hours),
-        "usedHours": _hours(used),
+        "usedHours": _hours(budget, used),
         "usedGpuSeconds": written(used.gpu_seconds.quantize(Decimal("0.001"))),
         "gpus": written(used.gpus),
         "asOf": rfc3339(used.until, exact=True),

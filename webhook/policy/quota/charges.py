@@ -180,7 +180,9 @@ def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     if row.spent:
         of = row_name(row.tier, row.flavor)
         renews = Phrase("new-hours", when=row.spent.renews) if row.spent.renews else ""
-        return Phrase("hours-used-up", hours=row.spent.gpu_hours, of=f" of {of}" if of else "", renews=renews)
+        return Phrase(
+            "hours-used-up", used=row.spent.used, hours=row.spent.gpu_hours, of=f" of {of}" if of else "", renews=renews
+        )
     for_queue = reserved.get(row, Decimal(0))
     used, words = usage.get(row, Decimal(0)) - for_queue, reserved_for_queue(for_queue)
     return Phrase("row-usage", row=row.subject, used=used, hard=row.hard, reserved=words)

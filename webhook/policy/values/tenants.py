@@ -48,10 +48,14 @@ def row_name(tier: str | None, flavor: str | None) -> str:
 
 
 class SpentBudget(msgspec.Struct, frozen=True):
-    """A budget of so many GPU-hours that is used up. `renews` says when there are new hours; "" for never."""
+    """A budget of GPU-hours that is used up. `used` are at least as many, because what runs runs on.
+
+    `renews` says when there are new hours; "" for never.
+    """
 
     gpu_hours: Decimal
-    renews: str
+    used: Decimal
+    renews: str = ""
 
 
 class QuotaRow(msgspec.Struct, frozen=True):
@@ -107,8 +111,10 @@ class Budget(msgspec.Struct, frozen=True):
 
     @property
     def row(self) -> QuotaRow:
-        """The row that it is while it is used up, without the time of new hours."""
-        return QuotaRow(Decimal(0), self.tier, self.flavor, self.on_exhausted, SpentBudget(self.gpu_hours, ""))
+        """The row that it is once it is used up, without the time of new hours."""
+        return QuotaRow(
+            Decimal(0), self.tier, self.flavor, self.on_exhausted, SpentBudget(self.gpu_hours, self.gpu_hours)
+        )
 
 
 class Grant(msgspec.Struct, frozen=True):
