@@ -98,7 +98,9 @@ def test_what_runs_demoted_reads_what_replaces_its_pod(installed: Installed, nam
     batch = "gpu-batch (400, PreemptLowerPriority)"
     demoted = "tenant team-research has no room for it in gpu-training: it runs as gpu-batch"
     assert re.search(rf"class of a new pod +{re.escape(batch)}\n", output)
-    assert re.search(r"over quota +tenant team-research has no room in gpu-training now: a new pod runs as", output)
+    assert re.search(
+        r"over quota +tenant team-research has no room for it in gpu-training: a new pod now runs as", output
+    )
     assert re.search(rf"its pods +1 with {re.escape(batch)}\n", output)
     assert "kubectl label" not in output
     assert (

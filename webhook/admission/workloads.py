@@ -249,15 +249,13 @@ class WorkloadReviewer(Reviewer, frozen=True):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             demoted = replace(booking, charges=charges, tier=tier.name, rank=tier.value)
             if isinstance(await self.ledger.book(demoted, dry_run=dry_run), Booked):
-                chosen = answer.charge.tier
-                assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request)
+                assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request, answer.row)
                 warning = AdmissionWarning(
                     "gang-demoted" if is_new else "new-pods-demoted",
-                    tenant=tenant.name,
-                    chosen=chosen,
+                    lacks=assigned.lacks,
                     kind=request.kind.kind,
                     tier=tier.name,
-                    evicted=assigned.evicted or "",
+                    evicted=assigned.evicted,
                 )
                 others = tuple(each for each in verdict.warnings if each not in own)
                 lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning, *lower)))

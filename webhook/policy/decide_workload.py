@@ -11,7 +11,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused
 from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
@@ -322,6 +322,7 @@ def _lowered(
                 row=row_usage(row, usage, reserved),
                 what=f"this {own.kind}",
                 gpus=more,
+                those=Phrase("all-lowered" if row.spent else "some-lowered"),
                 tier=lower.name,
                 evicted=evicted_by(lower, asked.pod, asked.facts, asked.policy),
             )

@@ -132,9 +132,14 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
         given, tenant = self.assignment, self.tenant.name if self.tenant else ""
         if given is None or given.demoted_from is None:
             return ""
-        evicted, higher = given.evicted or "", given.demoted_from
-        said = "gang-runs-lower" if self.gang else "runs-lower" if self.class_now else "new-runs-lower"
-        return sentence(Phrase(said, tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
+        lacks, evicted, higher = given.lacks, given.evicted, given.demoted_from
+        if not self.gang:
+            said = "runs-lower" if self.class_now else "new-runs-lower"
+            return sentence(Phrase(said, lacks=lacks, tier=self.tier, evicted=evicted))
+        hours = Phrase("or-hours") if isinstance(lacks, Phrase) and lacks.id != "lacks-room" else ""
+        return sentence(
+            Phrase("gang-runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher, hours=hours)
+        )
 
     @property
     def stopped(self) -> str:
@@ -165,7 +170,7 @@ def why_it_differs(assigned_by: str, *, owned: bool) -> str:
     """
     written = parsed(assigned_by)
     if written and written.demoted_from:
-        return "when this one was created, its tenant had no room"
+        return f"when this one was created, its tenant had no room or GPU-hours left in {written.demoted_from}"
     if written and not owned and written.step == "label" and not written.names_own_label:
         return "the workload whose label gave this one its tier owns it no more"
     return "the policy, its tenant, its owner or a label has changed since this one was created"

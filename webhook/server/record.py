@@ -140,10 +140,7 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
     assigned, withheld_tier = verdict.assignment, _weak_guess(verdict)
     sentences: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
-        tier, higher = assigned.tier.name, assigned.demoted_from
-        lower = Phrase(
-            "runs-lower", tier=tier, evicted=assigned.evicted or "", tenant=verdict.tenant or "", higher=higher
-        )
+        lower = Phrase("runs-lower", lacks=assigned.lacks, tier=assigned.tier.name, evicted=assigned.evicted)
         sentences["Demoted"] = sentence(lower)
     for reason, text in sentences.items():
         yield _notice(request, reason, text, exists=True)

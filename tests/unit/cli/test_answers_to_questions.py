@@ -94,7 +94,8 @@ def a_demoted(kind: str, **fields: object) -> Explained:
     batch = a_policy().tiers.get("gpu-batch")
     assert batch is not None
     given = Assignment(batch, "label", Phrase("as-told", text="the label says gpu-training"))
-    given = replace(given, demoted_from="gpu-training", evicted=", which gpu-training may evict")
+    lacks = Phrase("lacks-room", tenant="alpha", tier="gpu-training")
+    given = replace(given, demoted_from="gpu-training", lacks=lacks, evicted=", which gpu-training may evict")
     return Explained(
         kind=kind,
         name="a",
@@ -118,7 +119,7 @@ def test_one_demoted_pod_does_not_stand_for_its_workload(capsys: pytest.CaptureF
     training = ClassShown("gpu-training", 1000, "PreemptLowerPriority", "gpu-training")
     output = text(a_demoted("Deployment", pods=(PodsNow(2, training), PodsNow(1, BATCH))), capsys)
     assert "tier         gpu-training\n" in output
-    assert "over quota   tenant alpha has no room in gpu-training now: a new pod runs as gpu-batch" in output
+    assert "over quota   tenant alpha has no room for it in gpu-training: a new pod now runs as gpu-batch" in output
     assert "its pods     2 with gpu-training (1000, PreemptLowerPriority); 1 with gpu-batch" in output
 
 

@@ -37,8 +37,9 @@ def _reasons(decision: Decision, own: Collection[str | None], gpus: Decimal, usa
             short = shortfall([replace(charge, gpus=gpus, tier=tier.name)], tenant, usage)
             whole = replace(charge_of_all(request, charge), tier=tier.name)
             if short is not None:
-                used = sentence(row_usage(short.row, usage, {}))
-                yield f"{used} of TenantQuota/{tenant.name} without it, and it asks for {written(gpus)}"
+                used, quota = sentence(row_usage(short.row, usage, {})), f"TenantQuota/{tenant.name}"
+                hours = f"{used} in {quota}"
+                yield hours if short.row.spent else f"{used} of {quota} without it, and it asks for {written(gpus)}"
             elif row := never_fits(whole, tenant):
                 hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
                 yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"

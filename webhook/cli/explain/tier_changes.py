@@ -66,11 +66,14 @@ def tier_changes(
     if there.may_name is not None:
         others = tuple(each for each in others if each in there.may_name)
     if higher:
+        flavor = charge.flavor if charge else None
+        spent = any(each.counts(higher, flavor) for each in tenant.spent) if tenant else False
+        room = f"{'GPU-hours and ' if spent else ''}room in {higher}"
         if there.gang and assignment.tier:
             tier = assignment.tier.name
-            yield f"create it again when its tenant has room in {higher}: until then all of its pods run as {tier}."
+            yield f"create it again when its tenant has {room}: until then all of its pods run as {tier}."
         else:
-            yield f"a pod that is created while its tenant has room in {higher} gets {higher}."
+            yield f"a pod that is created while its tenant has {room} gets {higher}."
         if not others:
             return
     of_gang = [assignment.tier.name] if there.gang and assignment.tier else []

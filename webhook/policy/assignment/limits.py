@@ -21,7 +21,7 @@ from webhook.policy.assignment.request import (
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, never_fits, shortfall
 from webhook.policy.quota.demand import NOTHING, gpus_of, gpus_of_pods, shared_by, used_gpus
 from webhook.policy.values.facts import Facts, Group
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
@@ -211,20 +211,21 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
     if short is None or tenant.action(short.row) != "Demote":
         return assignment
     roomy = (tier.name for tier, _ in alternatives(charge, tenant, usage, demotable_to(chosen, asked)))
-    return demoted_to(next(roomy, ""), assignment, asked)
+    return demoted_to(next(roomy, ""), assignment, asked, short.row)
 
 
-def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignment:
-    """Return the assignment to the tier that a pod's whole gang was demoted to; the same one if that is not lower."""
+def demoted_to(name: str, assignment: Assignment, asked: TierRequest, row: QuotaRow | None = None) -> Assignment:
+    """Return the assignment to a tier for want of room on a row; the same one if that tier is not lower.
+
+    Without a row it is the tier that the pod's whole gang was demoted to.
+    """
     tenant, chosen, lower = asked.facts.tenant, assignment.tier, asked.policy.tiers.get(name)
     if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    lowered = assignment.demoted_to(lower, asked)
-    warning = AdmissionWarning(
-        "pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
-    )
+    lowered = assignment.demoted_to(lower, asked, row)
+    warning = AdmissionWarning("pod-demoted", lacks=lowered.lacks, tier=lower.name, evicted=lowered.evicted)
     return structs.replace(lowered, warnings=(*lowered.warnings, warning))
 
 

@@ -13,9 +13,10 @@ from webhook.objects.pods import Metadata, Pod
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.devices import evicted_by
+from webhook.policy.quota.charges import flavor_of, lacking
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
@@ -52,8 +53,8 @@ class Assignment(msgspec.Struct, frozen=True):
     `tier` is None for a class outside the tiers. `asked` is the field in which a person named the tier: such a tier is
     refused if it isn't allowed. It is "" if we chose: such a tier is lowered. `bearer` is the owner whose own field
     that is, not one of a template. `template` is the template of the pod's gang with that field, if the pod's own
-    template names no tier. `demoted_from` is the tier that had no room, and `evicted` says which tiers may evict the
-    pod in the lower one.
+    template names no tier. `demoted_from` is the tier that had no room, and `lacks` says what its tenant lacks
+    there. `evicted` says which tiers may evict the pod in the lower one.
     """
 
     tier: Tier | None
@@ -66,13 +67,15 @@ class Assignment(msgspec.Struct, frozen=True):
     trace: tuple[Phrase, ...] = ()
     warnings: tuple[AdmissionWarning, ...] = ()
     demoted_from: str | None = None
-    evicted: Phrase | None = None
+    lacks: Phrase | str = ""
+    evicted: Phrase | str = ""
 
-    def demoted_to(self, tier: Tier, asked: "TierRequest") -> "Assignment":
-        """Return the assignment of a pod whose tier has no room."""
-        higher = self.tier.name if self.tier else None
+    def demoted_to(self, tier: Tier, asked: "TierRequest", row: QuotaRow | None = None) -> "Assignment":
+        """Return the assignment of a pod that has no room on a row. Without one it was demoted earlier."""
+        higher, tenant = self.tier.name if self.tier else "", asked.facts.tenant
+        lacks = lacking(tenant, higher, flavor_of(asked.pod, asked.policy), row) if tenant else ""
         evicted = evicted_by(tier, asked.pod, asked.facts, asked.policy)
-        return structs.replace(self, tier=tier, demoted_from=higher, evicted=evicted)
+        return structs.replace(self, tier=tier, demoted_from=higher or None, lacks=lacks, evicted=evicted)
 
 
 def tier_request(

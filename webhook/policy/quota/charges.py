@@ -188,6 +188,22 @@ def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     return Phrase("row-usage", row=row.subject, used=used, hard=row.hard, reserved=words)
 
 
+def lacking(tenant: Tenant, tier: str, flavor: str | None, row: QuotaRow | None = None) -> Phrase:
+    """Return what a tenant lacks in a tier from which a workload is demoted: room, or GPU-hours.
+
+    Without the `row` that stopped it, it was demoted earlier. Used up hours are then the likely reason, and after new
+    ones nobody knows.
+    """
+    demoting = (each for each in tenant.spent if each.on_exceed == "Demote" and each.counts(tier, flavor))
+    row = row or next(demoting, None)
+    if row is not None and row.spent:
+        return Phrase("lacks-hours", tenant=tenant.name, hours=row_usage(row, {}, {}))
+    budgets = (each for each in tenant.budgets if each.on_exhausted == "Demote" and each.row.counts(tier, flavor))
+    if row is None and any(budgets):
+        return Phrase("lacked-either", tenant=tenant.name, tier=tier)
+    return Phrase("lacks-room", tenant=tenant.name, tier=tier)
+
+
 def shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
     """Return the narrowest of the tenant's rows that all charges together would overdraw, and their sum on it.
 
