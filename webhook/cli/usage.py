@@ -117,15 +117,17 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
         (
             each.name,
             one.of,
+            one.per or f"from {one.begins}",
             f"{one.used_hours:,}",
             f"{one.gpu_hours:,}",
             one.until or "-",
-            one.runs_out or ("used up" if one.used_hours >= one.gpu_hours else "-"),
+            one.runs_out or ("used up" if one.used_up else "-"),
         )
         for each in found
         for one in each.budgets
     ]
-    of_hours = Table(("Tenant", "GPU-hours of", "Used", "Hard", "Until", "Used up on, if what runs now runs on"), hours)
+    columns_of_hours = "Tenant", "GPU-hours of", "Per", "Used", "Hard", "Until", "Used up on, if what runs now runs on"
+    of_hours = Table(columns_of_hours, hours)
     tables = (
         *((Table(columns, rows),) if rows else ()),
         *((of_hours,) if hours else ()),

@@ -1,17 +1,18 @@
 """Tenants as their TenantQuotas show them: each row's limit and usage, and the problems."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
-from webhook.policy.quota.budgets import HOUR, Status, granted, note_of, noted, state_of
+from webhook.policy.quota.budgets import HOUR, Status, granted, is_used_up, note_of, noted, state_of
 from webhook.policy.quota.queue_status import order_of_queue
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.values.tenants import QuotaRow, Tenant, row_name
+from webhook.policy.values.tenants import Tenant, row_name
 from webhook.policy.values.tier_policy import Flavor
 from webhook.report.shown import Gpus, Shown, as_number
 from webhook.sentences.sentence import sentence
@@ -31,6 +32,8 @@ class RowShown(Shown, frozen=True):
     `on_exceed` is the action above this row; "" if it is that of the other rows.
 
     `active`: the policy has its tier and flavor. Otherwise the row limits nothing.
+
+    `closed_by` is the budget that is used up and leaves nothing here; "" for none.
     """
 
     subject: str
@@ -42,16 +45,23 @@ class RowShown(Shown, frozen=True):
     pending: Gpus = 0
     reserved_for_queue: Gpus = 0
     active: bool = True
+    closed_by: str = ""
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        limits = (self.hard, self.left) if self.active else ("-", "-")
+        left = f"{self.left} ({self.closed})" if self.closed else self.left
+        limits = (self.hard, left) if self.active else ("-", "-")
         return tuple(map(str, (self.used, self.reserved, self.reserved_for_queue, *limits)))
 
     @property
     def is_full(self) -> bool:
         """Tell whether nothing is left, although the row allows some."""
         return bool(self.hard) and not self.left and self.active
+
+    @property
+    def closed(self) -> str:
+        """Return the words for a row in which GPUs may be free and no hours are left; "" for any other row."""
+        return "hours used up" if self.closed_by else ""
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -66,7 +76,10 @@ class RowShown(Shown, frozen=True):
 
 
 class QueuedShown(Shown, frozen=True):
-    """A queued workload. `uid` is its pods' owner's. `short` is the row without room; "" if it is behind others."""
+    """A queued workload. `uid` is its pods' owner's.
+
+    `short` is the row without room, or the budget if it is `for_hours`; "" if it is behind others.
+    """
 
     nth: int
     namespace: str
@@ -77,10 +90,11 @@ class QueuedShown(Shown, frozen=True):
     gpus: Gpus
     since: str
     short: str
+    for_hours: bool = False
 
     @property
     def waits_for(self) -> str:
-        return f"room in {self.short}" if self.short else "the queue"
+        return f"{'new' if self.for_hours else 'room in'} {self.short}" if self.short else "the queue"
 
 
 class QueueShown(Shown, frozen=True):
@@ -102,14 +116,18 @@ class QueueShown(Shown, frozen=True):
 class BudgetShown(Shown, frozen=True):
     """A budget of GPU-hours of a tier or flavor in its period, and the words for it. `row` is its name where pods wait.
 
-    Times are in RFC 3339. `until` is when the period ends, and `runs_out` when the hours are used up if what runs now
-    runs on; "" for never.
+    Times are in RFC 3339. `per` is how often there are new hours, "" for a budget between two times. `begins` and
+    `until` are those of the period, and `runs_out` is when the hours are used up if what runs now runs on; "" for
+    never.
     """
 
     of: str
     row: str
+    per: str
     gpu_hours: Gpus
     used_hours: Gpus
+    used_up: bool
+    begins: str = msgspec.field(name="from")
     until: str
     runs_out: str
     sentence: str
@@ -148,13 +166,13 @@ def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantSh
     waiting = _trees(mapped(status.get("pending")).get("rows"))
     pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in waiting}
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
-    holds = frozenset(row.label for row in found.tenant.rows if row.has_queue) if found.tenant else frozenset[str]()
+    budgets = frozenset(each.row.label for each in found.tenant.budgets) if found.tenant else frozenset[str]()
     return TenantShown(
         name=found.name,
-        rows=tuple(_rows(_trees(status.get("usage")), holds, pending, found.tenant.bounds if found.tenant else ())),
+        rows=tuple(_rows(_trees(status.get("usage")), pending, found.tenant)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
-        queue=_queue(mapped(status.get("queue"))),
+        queue=_queue(mapped(status.get("queue")), budgets),
         queue_order=sentence(order_of_queue(found.tenant)) if found.tenant and found.tenant.has_queue else "",
         not_ready=not_ready(found),
         budgets=tuple(_budgets(found.tenant, status, flavors)) if found.tenant else (),
@@ -172,7 +190,18 @@ def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Itera
             if budget.flavor in of_hour:
                 words += f"; they cost {used.gpu_seconds / HOUR * of_hour[budget.flavor]:,.2f}"
             of = row_name(budget.tier, budget.flavor) or "total"
-            yield BudgetShown(of, budget.row.label, spent, hours, note.get("until", ""), note.get("runsOut", ""), words)
+            yield BudgetShown(
+                of=of,
+                row=budget.row.label,
+                per=budget.per or "",
+                gpu_hours=spent,
+                used_hours=hours,
+                used_up=is_used_up(budget, used),
+                begins=note["from"],
+                until=note.get("until", ""),
+                runs_out=note.get("runsOut", ""),
+                sentence=words,
+            )
 
 
 def not_ready(found: TenantQuota) -> str:
@@ -182,19 +211,20 @@ def not_ready(found: TenantQuota) -> str:
     return f"{ready.get('reason', 'NotReady')}: {ready.get('message', '')}" if is_false else ""
 
 
-def _queue(status: dict[str, Any]) -> QueueShown:
+def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
     tiers, entries = (_trees(status.get(name)) for name in ("tiers", "entries"))
-    shown = tuple(_entry(nth, each) for nth, each in enumerate(entries, 1))
+    shown = tuple(_entry(nth, each, budgets) for nth, each in enumerate(entries, 1))
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
     return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), shown)
 
 
-def _entry(nth: int, entry: dict[str, Any]) -> QueuedShown:
+def _entry(nth: int, entry: dict[str, Any], budgets: Collection[str]) -> QueuedShown:
     namespace, workload, uid, tier, since, short = (
         str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
     )
     gpus = as_number(_gpus(entry.get("gpus")))
-    return QueuedShown(nth, namespace, workload, uid, tier, _number(entry.get("pods")), gpus, since, short)
+    pods, for_hours = _number(entry.get("pods")), short in budgets
+    return QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, for_hours)
 
 
 def _trees(value: object) -> list[dict[str, Any]]:
@@ -205,13 +235,12 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _rows(
-    usage: list[dict[str, Any]], holds: frozenset[str], pending: dict[str, Gpus], bounds: Sequence[QuotaRow]
-) -> Iterator[RowShown]:
+def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant | None) -> Iterator[RowShown]:
     """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too.
 
-    Where a budget is used up that counts them, nothing is left.
+    Where a budget is used up that counts them, nothing is left, and what is beyond is up to the budget.
     """
+    holds = frozenset(row.label for row in tenant.rows if row.has_queue) if tenant else frozenset[str]()
     rows = [(each, _row(each, holds, pending)) for each in usage]
     for own, row in rows:
         lefts = (
@@ -219,8 +248,15 @@ def _rows(
             for its, other in rows
             if other.active and all(its.get(key) in (None, "", own.get(key)) for key in ("tier", "resourceFlavor"))
         )
-        none = any(each.spent and each.counts(own.get("tier"), own.get("resourceFlavor")) for each in bounds)
-        yield replace(row, left=0 if none else min((row.left, *lefts), key=float))
+        counted = own.get("tier"), own.get("resourceFlavor")
+        closing = (each for each in (tenant.bounds if tenant else ()) if each.spent and each.counts(*counted))
+        budget = next(closing, None)
+        if tenant is None or budget is None:
+            yield replace(row, left=min((row.left, *lefts), key=float))
+            continue
+        beyond = "Hold" if tenant.holds_on(*counted) else tenant.action(budget)
+        other = "" if beyond == tenant.on_exceed else beyond
+        yield replace(row, left=0, closed_by=budget.label, on_exceed=other)
 
 
 def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus]) -> RowShown:

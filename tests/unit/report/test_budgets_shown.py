@@ -1,9 +1,11 @@
 """People see what a tenant has used of its GPU-hours, and until when it has more GPUs."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from msgspec.structs import replace
@@ -12,9 +14,11 @@ from typer.testing import CliRunner
 from tests.builders import a_deployment, a_namespace, a_pod
 from tests.builders.tenants import TenantBuilder
 from tests.builders.world import FakeApi
+from tests.unit.page.samples import a_content
 from webhook.cli.main import app
 from webhook.cli.usage import usage_answer
 from webhook.cli.why_pending.queue_position import _why
+from webhook.page.routes import rendered
 from webhook.policy.quota.budgets import budget_warnings
 from webhook.policy.quota.charges import row_usage
 from webhook.policy.quota.tenant_quotas import tenant_quota_of
@@ -53,13 +57,49 @@ def shown(used_gpu_seconds: float, **more: Any) -> TenantShown:
 def test_usage_tells_when_the_hours_are_used_up_and_until_when_a_row_has_more() -> None:
     answer = usage_answer([shown(4200 * 3600)])
     _, hours = answer.tables
-    assert hours.rows == [("alpha", "gpu-training", "4,200", "5,000", "2026-11-30T23:00:00Z", "2026-11-24T14:00:00Z")]
+    ends, out = "2026-11-30T23:00:00Z", "2026-11-24T14:00:00Z"
+    assert hours.rows == [("alpha", "gpu-training", "Month", "4,200", "5,000", ends, out)]
     assert "alpha: gpu-training has 8 GPUs more until 15 December 2026, 00:00 UTC" in answer.notes
 
 
 def test_where_a_budget_is_used_up_no_quota_is_left_in_what_it_counts() -> None:
     assert [row.left for row in shown(4200 * 3600).rows] == [8, 8]
     assert [row.left for row in shown(5000 * 3600).rows] == [0, 8]
+
+
+def test_usage_says_why_nothing_is_left_of_a_row_that_has_room() -> None:
+    answer = usage_answer([shown(5010 * 3600)])
+    rows, hours = answer.tables
+    assert [row[-1] for row in rows.rows] == ["0 (hours used up)", "8"]
+    assert hours.rows[0][-1] == "used up"
+    ((of_tier, total), (budget,)) = (msgspec.to_builtins(answer.value)[0][each] for each in ("rows", "budgets"))
+    assert (of_tier["closedBy"], total["closedBy"]) == ("GPU-hours of gpu-training", "")
+    assert (budget["per"], budget["from"], budget["usedUp"]) == ("Month", "2026-10-31T23:00:00Z", True)
+
+
+def test_a_budget_between_two_times_is_shown_with_both() -> None:
+    tree = quota(0)
+    begins, ends = "2026-11-01T00:00:00Z", "2026-11-30T00:00:00Z"
+    tree["spec"]["budgets"] = [{"tier": "gpu-training", "gpuHours": 600, "from": begins, "until": ends}]
+    (note,) = tree["status"]["budgets"]
+    tree["status"]["budgets"] = [{**note, "per": None, "from": begins, "until": ends}]
+    _, hours = usage_answer([tenant_shown(tenant_quota_of(tree))]).tables
+    assert hours.rows[0][2:6] == (f"from {begins}", "0", "600", ends)
+
+
+def test_the_page_tells_used_up_hours_from_a_full_row_and_what_follows() -> None:
+    page = rendered(a_content(tenants=(shown(5010 * 3600, onExhausted="Demote"),)))
+    of_tier, total = re.findall(r'data-label="Quota left">(.*?)</td><td data-label="Beyond that">(.*?)<', page)
+    assert (of_tier, total) == (("hours used up", "Demote"), ("8", "Deny"))
+
+
+def test_who_waits_for_hours_does_not_wait_for_room() -> None:
+    tree = quota(5010 * 3600, onExhausted="Hold")
+    waits = {"namespace": "lab", "workload": "Pod/p", "uid": "u", "pods": 1, "gpus": "2", "since": "x"}
+    row, hours = "gpu-training", "GPU-hours of gpu-training"
+    tree["status"]["queue"] = {"entries": [{**waits, "short": each} for each in (hours, row)]}
+    queue = tenant_shown(tenant_quota_of(tree)).queue
+    assert [each.waits_for for each in queue.entries] == ["new GPU-hours of gpu-training", "room in gpu-training"]
 
 
 def test_who_applies_a_tenantquota_reads_when_its_hours_end() -> None:
