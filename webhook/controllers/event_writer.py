@@ -192,11 +192,15 @@ class EventWriter:
 
     async def write_next(self) -> None:
         """Write the event that has been due longest, if any. A process that ends before it could `run` calls it too."""
-        waiting = [each for each in self._series.values() if each.pending]
-        if not waiting:
+        # Events of one object keep their order: "nearly used" that waits for its interval comes before "used up".
+        first = dict[Regarding, EventSeries]()
+        for each in self._series.values():
+            if each.pending:
+                first.setdefault(each.regarding, each)
+        if not first:
             self._woken.clear()
             return
-        series = min(waiting, key=lambda each: each.due)
+        series = min(first.values(), key=lambda each: each.due)
         if series.due <= time.monotonic():
             series.due = time.monotonic() + self.interval
             await self._write(series)

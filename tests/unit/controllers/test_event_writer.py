@@ -88,6 +88,18 @@ async def test_between_two_writes_of_one_event_lies_the_interval() -> None:
     assert len(api.requests) == 2
 
 
+async def test_events_of_one_object_are_written_in_their_order() -> None:
+    """A budget of minutes is nearly used a second time and used up within the interval of the first event."""
+    api = StoredEvents()
+    async with writing(api, interval=0.2) as writer:
+        for said in ("80 %", "95 %"):
+            writer.add(ALPHA, "BudgetNearlyUsed", said)
+            await until(lambda: bool(api.events))
+        writer.add(ALPHA, "BudgetUsedUp", "100 %")
+        await until(lambda: len(api.events) == 2)
+    assert [event["message"] for event in api.events.values()] == ["95 %", "100 %"]
+
+
 async def test_replicas_and_restarts_count_in_one_event() -> None:
     api = StoredEvents()
     async with writing(api) as one, writing(api) as other:
