@@ -111,6 +111,20 @@ def test_who_applies_a_tenantquota_reads_when_its_hours_end() -> None:
     assert "uses them up on 24 November 2026, 15:00 Europe/Berlin" in warning
 
 
+@pytest.mark.parametrize(
+    ("changed", "ends"),
+    [({"timeZone": "Asia/Tokyo"}, "1 December 2026, 00:00 Asia/Tokyo"), ({"per": "Week"}, None)],
+)
+def test_who_changes_the_period_of_a_budget_reads_of_the_new_one(changed: dict[str, str], ends: str | None) -> None:
+    tree = quota(5010 * 3600, **changed)
+    tenant = tenant_quota_of(tree).tenant
+    assert tenant is not None
+    warnings = [sentence(each) for each in budget_warnings(tenant, tree["status"])]
+    told = [*warnings, *(sentence(row_usage(row, {}, {})) for row in tenant.spent)]
+    assert len(told) == (2 if ends else 0), "hours per week are another budget, which nobody has counted"
+    assert all(f"(new hours on {ends})" in each for each in told)
+
+
 def test_a_pod_that_waits_for_hours_reads_when_there_are_new_ones() -> None:
     place = QueuedShown(1, "lab", "Pod/p", "u", "gpu-training", 1, 2, "", "GPU-hours of gpu-training")
     tenant = replace(shown(5000 * 3600), queue=QueueShown(1, 2, 1, (place,)))

@@ -183,20 +183,25 @@ def note_of(budget: Budget, used: Used) -> Status:
 
 
 def noted(status: Mapping[str, Any], budget: Budget) -> Used | None:
-    """Return what the leader has noted of a budget; None if nothing was, or if it can't be read."""
+    """Return what the leader has noted of a budget; None if nothing was, or if it can't be read.
+
+    Right after its time zone has changed, the note has the period of the old one. The use stays, as the leader has it.
+    """
     for each in _entries(status, "budgets"):
         named = each.get("tier"), each.get("resourceFlavor"), each.get("per")
         began = budget.per is not None or unix_seconds(each.get("from")) == budget.begins
         if named != (budget.tier, budget.flavor, budget.per) or not began:
             continue
         begins, until, since, as_of = (unix_seconds(each.get(name)) for name in ("from", "until", "since", "asOf"))
-        try:
-            used, gpus, unsure = (Decimal(each.get(name, "0")) for name in _NUMBERS)
-        except (ArithmeticError, TypeError, ValueError):
-            return None
         if begins is None or since is None or as_of is None:
             return None
-        return Used(Span(begins, until if budget.per else budget.until), since, as_of, used, gpus, unsure)
+        same = budget.per is not None and each.get("timeZone") == budget.zone
+        try:
+            used, gpus, unsure = (Decimal(each.get(name, "0")) for name in _NUMBERS)
+            span = Span(begins, until) if same else span_at(budget, as_of)
+        except (ArithmeticError, TypeError, ValueError):
+            return None
+        return Used(span, since, as_of, used, gpus, unsure)
     return None
 
 
