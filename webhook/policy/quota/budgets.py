@@ -4,7 +4,7 @@ The leader integrates the hours and notes in the TenantQuota's status what is us
 read them there, so that one clock decides: the leader's, which is set by the API server.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
@@ -104,12 +104,19 @@ def state_of(budget: Budget, used: Used) -> Phrase:
     )
 
 
-def within_budgets(tenant: Tenant, status: Status) -> tuple[str, str, Phrase] | None:
+def within_budgets(
+    tenant: Tenant, status: Status, is_active: Callable[[QuotaRow], bool]
+) -> tuple[str, str, Phrase] | None:
     """Return the condition WithinBudgets: its status, its reason, and the words on the fullest budget.
 
+    A budget whose tier or flavor the policy has lost counts nothing and stops nobody, whatever was used of it before.
     None for a tenant without budgets, and before the leader has counted.
     """
-    found = [(each, used) for each in tenant.budgets if (used := noted(status, each))]
+    active = [each for each in tenant.budgets if is_active(each.row)]
+    if tenant.budgets and not active:
+        rows = tuple(dict.fromkeys(row_name(each.tier, each.flavor) for each in tenant.budgets))
+        return "True", "Inactive", Phrase("budgets-inactive", rows=rows)
+    found = [(each, used) for each in active if (used := noted(status, each))]
     if not found:
         return None
     budget, used = max(found, key=lambda each: each[1].gpu_seconds / max(each[0].gpu_hours * HOUR, Decimal(1)))

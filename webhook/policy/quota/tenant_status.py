@@ -144,7 +144,8 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
     else:
         conditions.append(_condition("GangsWhole", "True", "Whole", ""))
 
-    within = within_budgets(found.tenant, found.status) if found.tenant else None
+    tenant = found.tenant
+    within = within_budgets(tenant, found.status, lambda row: is_active(row, policy)) if tenant else None
     if within is not None:
         status, reason, words = within
         conditions.append(_condition("WithinBudgets", status, reason, sentence(words)))
@@ -155,7 +156,7 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
         was = before.get(each["type"], {})
         since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
         each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
-    above = found.tenant.above_quota[:LONGEST_SUMMARY] if found.tenant else ""
+    above = tenant.above_quota[:LONGEST_SUMMARY] if tenant else ""
     return {"observedGeneration": found.generation, "onExceed": above, "conditions": conditions}
 
 

@@ -10,7 +10,7 @@ from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.tenant_status import Count, Overlap, conditions_of, is_active, overlaps, usage_status
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
+from webhook.policy.values.tenants import Budget, OnExceed, QuotaRow, Requirement, Tenant
 from webhook.policy.values.tier_policy import Flavor, Mode, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 
@@ -49,6 +49,25 @@ def test_usage_row_by_row_and_in_one_line():
         {"hard": "16", "used": "10.5", "reserved": "0"},
     ]
     assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "Active", "")
+
+
+def within(*budgets: Budget) -> tuple[str, str, str] | None:
+    times = {"from": "2026-11-01T00:00:00Z", "until": "2026-12-01T00:00:00Z", "since": "2026-11-01T00:00:00Z"}
+    used = {**times, "timeZone": "UTC", "per": "Month", "usedGpuSeconds": "36000", "asOf": NOON}
+    notes = [{**used, "resourceFlavor": each.flavor} for each in budgets]
+    found = status(TenantQuota("alpha", 3, replace(ALPHA, budgets=budgets), status={"budgets": notes}))
+    shown = condition(found, "WithinBudgets")
+    return shown["status"], shown["reason"], shown["message"]
+
+
+def test_a_budget_whose_flavor_the_policy_lost_is_not_used_up():
+    gone, there = (Budget(Decimal(hours), flavor=name, per="Month") for hours, name in ((10, "b200"), (100, "h100")))
+    lost = "the policy does not have the tier or flavor of b200, so no hours are counted"
+    assert within(gone) == ("True", "Inactive", lost)
+    status, reason, message = within(gone, there)
+    assert (status, reason) == ("True", "Within")
+    assert message.startswith("10 of 100 GPU-hours of h100 are used")
+    assert within(replace(there, gpu_hours=Decimal(10)))[:2] == ("False", "UsedUp")
 
 
 def test_a_row_of_a_tier_that_the_policy_dropped_shows_no_limit():
