@@ -107,7 +107,8 @@ def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
     A row without a tier counts pods of every tier, so a lower tier has no more room in it.
     """
     tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
-    return tenant.demotes and bool(tenant.rows) and not any(lent_from(each, tenant, policy) for each in tiers if each)
+    demotes = tenant.on_exceed == "Demote" and not tenant.charged_elsewhere and bool(tenant.rows)
+    return demotes and not any(lent_from(each, tenant, policy) for each in tiers if each)
 
 
 def demotes_not_there(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:

@@ -176,7 +176,7 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
         return _condition("Ready", "True", "Active", "; ".join(map(sentence, granted(found.status))))
     # No lower tier has room if a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
-    on_exceed: OnExceed = "Deny" if tenant.demotes and total else tenant.on_exceed
+    on_exceed: OnExceed = "Deny" if tenant.on_exceed == "Demote" and total else tenant.on_exceed
     meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
     usage = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
     return _condition("Ready", "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}")

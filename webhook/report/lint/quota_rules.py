@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written, written_gpus
 from webhook.policy.quota.charges import Charge, lent_from, shortfall
@@ -61,7 +63,9 @@ def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find pods over a row that run as a tier which evicts. During adoption no tier evicts."""
     policy = snapshot.policy
     for tenant in snapshot.active if not policy.adoption else ():
-        rows = dict.fromkeys(policy.tiers.get(row.tier) for row in tenant.rows if row.tier and tenant.demotes)
+        rows = dict.fromkeys(
+            policy.tiers.get(row.tier) for row in tenant.rows if row.tier and tenant.on_exceed == "Demote"
+        )
         for chosen in filter(None, rows):
             for tier in lent_from(chosen, tenant, policy):
                 evicted = [each.name for each in policy.tiers if each.value < tier.value]
@@ -72,9 +76,9 @@ def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("quota-below-gang", Severity.WARNING, "tenants", "gangs")
 def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find gangs larger than the whole quota."""
+    """Find gangs larger than the whole quota; used up GPU-hours come again."""
     for gang in snapshot.gangs:
-        tenant = gang.tenant
+        tenant = gang.tenant and replace(gang.tenant, spent=())
         short = shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
         if tenant is not None and short is not None:
             asked, hard = written(short.charge.gpus), written(short.row.hard)

@@ -3,12 +3,15 @@
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.builders import a_policy, a_tenant
 from tests.unit.report.lint.asking import a_cluster, a_gpu_node, active, found
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tenants import QuotaRow, SpentBudget
 from webhook.report.lint.snapshot import GangSeen
 
 FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}]
@@ -86,6 +89,13 @@ def test_a_gang_that_its_quota_can_never_hold() -> None:
         "JobSet/pretrain in team-alpha: needs 8 GPUs of gpu-training; tenant alpha has 6"
     ]
     assert found("quota-below-gang", a_cluster(gangs=(a_gang(6, tenant), a_gang(99, None)))) == []
+
+
+def test_hours_that_are_used_up_are_no_mistake_of_the_quota() -> None:
+    spent = QuotaRow(Decimal(0), "gpu-training", None, "Demote", SpentBudget(Decimal(10), Decimal(11)))
+    tenant = replace(a_tenant().allowing(6, tier="gpu-training").view(), spent=(spent,))
+    assert found("quota-below-gang", a_cluster(gangs=(a_gang(6, tenant),))) == []
+    assert found("lends-to-evictor", a_cluster(tenants=active(tenant))) == []
 
 
 def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
