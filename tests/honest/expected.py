@@ -91,9 +91,10 @@ class Expected:
         """Return a row for each budget whose hours are used up, as the leader has noted them."""
         tree = self.quota(tenant)
         noted = (tree.get("status") or {}).get("budgets", ())
-        has_queue = self.on_exceed(tenant) == "Hold"
+        actions = {each.get("tier"): each["onExhausted"] for each in tree["spec"].get("budgets", ())}
         over = (each for each in noted if float(each["usedGpuSeconds"]) >= 3600 * float(each["gpuHours"]))
-        return [Row(each.get("tier"), None, 0, has_queue) for each in over if self.on_exceed(tenant) != "Warn"]
+        found = ((each.get("tier"), actions.get(each.get("tier"), "Warn")) for each in over)
+        return [Row(tier, None, 0, action == "Hold") for tier, action in found if action != "Warn"]
 
     def are_hours_left(self, tenant: str, asked: Iterable[Ask]) -> bool:
         """Tells whether no budget that is used up counts this."""
@@ -102,11 +103,13 @@ class Expected:
 
     def holds_back(self, tenant: str) -> bool:
         """Tells whether pods wait for room on some row of a tenant."""
-        return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in self.rows(tenant))
+        budgets = self.quota(tenant)["spec"].get("budgets", ())
+        queues = any(row.has_queue for row in self.rows(tenant)) or any(e["onExhausted"] == "Hold" for e in budgets)
+        return self.on_exceed(tenant) == "Hold" or queues
 
     def would_wait(self, tenant: str, asked: list[Ask]) -> bool:
         """Tells whether some of this waits where there is no room, because a row on which it counts has a queue."""
-        rows = [row for row in self.rows(tenant) if row.sum(asked)]
+        rows = [row for row in (*self.rows(tenant), *self.spent(tenant)) if row.sum(asked)]
         return self.on_exceed(tenant) == "Hold" or any(row.has_queue for row in rows)
 
     def on_exceed(self, tenant: str) -> str:
