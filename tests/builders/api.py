@@ -14,6 +14,7 @@ KINDS = {
     "/apis/batch/v1/jobs": "Job",
     "/apis/apps/v1/deployments": "Deployment",
     "/apis/apps/v1/replicasets": "ReplicaSet",
+    "/apis/apps/v1/statefulsets": "StatefulSet",
 }
 """The kinds that a command may be asked about."""
 

@@ -1,7 +1,7 @@
 """The reasons for an object's tier and hook, its next verdict, and what would change that: as values."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import fields
 
@@ -179,24 +179,41 @@ def why_it_differs(assigned_by: str, *, owned: bool) -> str:
 class TierOf(NamedTuple):
     """The owner in whose own field somebody asked for a tier, and the outermost owner, "" for none.
 
-    Both are as kubectl takes them. `replace` is the command that replaces its pods, "" where none does.
+    Both are as kubectl takes them. `replace` is the command that replaces its pods, "" where none does. `group` is its
+    PodGroup, and `next_pod` what happens to its next pod now.
     """
 
     bearer: str
     owner: str
     namespace: str
     replace: str
+    group: str = ""
+    next_pod: Literal["", "queued", "refused"] = ""
 
 
-def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, *, deletable: bool) -> str:
+class Replaces(NamedTuple):
+    """The ways in which pods can be replaced. `deletable`: a Job goes on if its pods are deleted.
+
+    `not_ready` is the first of its pods that isn't ready, "" for none: a StatefulSet replaces no other before that.
+    `surges`: a rollout makes new pods before it ends old ones.
+    """
+
+    deletable: bool = False
+    not_ready: str = ""
+    surges: bool = False
+
+
+def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, how: Replaces) -> str:
     """Return the command by which a workload's pods are replaced by others, which may have another tier; "" for none.
 
-    The template of a Job can't be changed. `deletable`: it goes on if its pods are deleted.
+    The template of a Job can't be changed.
     """
+    if kind.group == "apps" and kind.kind == "StatefulSet" and how.not_ready:
+        return f"kubectl delete pod {how.not_ready} -n {namespace}"
     if kind.group == "apps" and kind.kind in ("Deployment", "StatefulSet", "DaemonSet"):
         return f"kubectl rollout restart {kind.kind.lower()}/{name} -n {namespace}"
     in_template = given.step in ("label", "class") and given.bearer is None
-    if kind == JOB and deletable and not in_template:
+    if kind == JOB and how.deletable and not in_template:
         return f"kubectl delete pod -n {namespace} -l batch.kubernetes.io/job-name={name}"
     return ""
 
@@ -222,20 +239,26 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
     `keeps` is the tier of existing pods, which nothing changes: if somebody wrote another one, the answer is how to
     have that.
     """
-    bearer, owner, namespace, replace = its
+    bearer, owner, namespace, replace = its[:4]
     step, asked, wanted = given.step, given.asked, given.tier.name if given.tier else ""
     named, is_label = step in ("label", "class"), step == "label" and bearer
     if named and keeps and wanted not in ("", *keeps.split(", ")) and not given.demoted_from:
         again = f"delete and apply {owner} again{f' with the label {TIER_LABEL}={wanted}' if is_label else ''}."
+        if its.next_pod == "refused":
+            yield f"Existing pods keep {keeps}. A new one would be refused now."
+            return
         yield f"Existing pods keep {keeps}; pods made later get {wanted}."
-        yield f"To have it now: {replace}" if replace else f"To have it now, {again}"
+        now = "now" if not its.next_pod else "once the queue lets it in"
+        yield f"To have it {now}: {replace}" if replace else f"To have it {now}, {again}"
         return
     if not others:
         return
     tiers = others[0] if len(others) == 1 else f"TIER (one of {', '.join(others)})"
     label = f"gpu-tiers.dev/tier={tiers}"
     if step == "group":
-        yield f"Its tier is its PodGroup's: label the workload that makes the PodGroup {label}, and create it again."
+        makes = f"label {owner}" if owner else f"create PodGroup {its.group} again with the label"
+        again = "create it again" if owner else "its pods too"
+        yield f"Its tier is its PodGroup's: {makes} {label}, and {again}."
     elif keeps and not replace and not owner.startswith("cronjob/"):
         what = f"another tier at {asked}: {tiers}" if named and not is_label else f"the label {label}"
         yield f"Existing pods keep {keeps}. Delete {owner} and apply it again with {what}."

@@ -1,40 +1,55 @@
 """explain offers a tier only if the tenant's rows could ever hold the workload."""
 
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
-from webhook.admission.reviewer import Verdict
-from webhook.cli.explain.explanation import NewPod
+from tests.builders.pods import GPU
+from webhook.cli.explain.other_tiers import Situation, closed_tiers
 from webhook.cli.explain.tier_changes import tier_changes
 from webhook.cli.manifests.documents import Document
-from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.memory import MemoryLedger
 from webhook.policy.decide import decide_pod
 from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.native_quotas import PRIORITY_CLASS, NativeQuota
+from webhook.policy.values.facts import Group
+from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.explained import ClassShown, Explained, GangShown, PodsNow
+from webhook.report.explained import ClassShown, Explained, PodsNow
 
 TENANT = a_tenant().allowing(0, tier="gpu-serving").allowing(1, tier="gpu-training").allowing(2, tier="gpu-batch")
 POLICY: TierPolicy = a_policy()
 
 
-def first_change(count: int = 1, tenant: TenantBuilder = TENANT, used: Charge | None = None, **there: object) -> str:
+def first_change(
+    count: int = 1,
+    tenant: TenantBuilder = TENANT,
+    used: Charge | None = None,
+    native: Sequence[NativeQuota] = (),
+    group: Group | None = None,
+    command: str = "",
+    **there: Any,
+) -> str:
     """Return what would change the tier of so many pods of 2 GPUs, which get gpu-interactive."""
     owner = a_deployment(a_pod().asking(2), replicas=count)
-    pod, facts = a_pod().asking(2).view(), some_facts(*[owner] * (not there), tenant=tenant, policy=POLICY)
+    facts = some_facts(*[owner] * (not there or "may_name" in there), tenant=tenant, policy=POLICY)
+    facts, pod = replace(facts, group=group), a_pod().asking(2).view()
     decided, document = decide_pod(pod, facts, POLICY), Document("", a_job().json())
-    part = NewPod(Finding(document, Verdict(), document.tree, count=count), pod, facts, decided)
-    known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)  # type: ignore[arg-type]
+    known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)
     assert decided is not None
     ledger = MemoryLedger()
     if used:
         account = Account(entries=(Entry(uid="other", namespace="team-alpha", state="Used", wants=(used,)),))
         ledger.store.set(facts.tenant, account)
-    return next(tier_changes(document, known, part.weight, decided.assignment, decided, ledger, deletable=True))
+    situation = Situation(ledger, native, known.may_name)
+    closed = closed_tiers(decided, situation, together=bool(known.gang or group))
+    return next(tier_changes(document, known, decided.assignment, decided, closed, command))
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:
@@ -54,9 +69,6 @@ def test_a_tier_whose_row_is_full_is_not_offered() -> None:
     assert first_change(tenant=total, used=used) == (
         "No other tier is open to it: the total is at 3 of 4 GPUs of TenantQuota/alpha without it, and it asks for 2."
     )
-    itself = Charge(Decimal(3), "gpu-interactive")
-    has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
-    assert "gpu-tiers.dev/tier=TIER" in first_change(tenant=total, used=itself, pods=(PodsNow(1, has),))
 
 
 @pytest.mark.parametrize("on_exceed", ["Warn", "Hold"])
@@ -65,13 +77,18 @@ def test_a_full_row_closes_no_tier_if_what_exceeds_it_runs_or_waits(on_exceed: s
     assert "gpu-tiers.dev/tier=TIER" in first_change(tenant=full, used=Charge(Decimal(3), "gpu-serving"))
 
 
-def test_a_gang_needs_a_row_for_all_of_its_pods() -> None:
-    rows = (
-        f"{tier} is at 0 of {gpus} GPU{'s' * (gpus != 1)} of TenantQuota/alpha without it, and it asks for 8"
-        for gpus, tier in ((1, "gpu-training"), (0, "gpu-serving"), (2, "gpu-batch"))
-    )
-    none_left = f"No other tier is open to it: {'; '.join(rows)}."
-    assert first_change(4, gang=GangShown("Job.batch/train", "8 GPUs as gpu-interactive", 0)) == none_left
+def test_a_group_needs_a_row_for_all_of_its_pods() -> None:
+    rows = a_tenant().allowing(2, tier="gpu-serving").allowing(8, tier="gpu-batch").allowing(1, tier="gpu-training")
+    said = first_change(tenant=rows, group=Group("pg", "gpu-interactive", pods=4))
+    assert "gpu-tiers.dev/tier=gpu-batch, and" in said, "no other could hold the group"
+
+
+def test_a_tier_that_a_resourcequota_closes_is_not_offered() -> None:
+    batch = Requirement(PRIORITY_CLASS, "In", ("gpu-batch",))
+    none_left = NativeQuota("nobatch", (batch,), {GPU: Decimal(0)})
+    rows = a_tenant().allowing(0, tier="gpu-training").allowing(0, tier="gpu-serving")
+    assert first_change(tenant=rows).endswith("gpu-tiers.dev/tier=gpu-batch")
+    assert "ResourceQuota/nobatch leaves 0 GPUs of gpu-batch" in first_change(tenant=rows, native=[none_left])
 
 
 def test_a_tier_that_the_user_may_not_name_is_not_offered() -> None:
@@ -79,13 +96,15 @@ def test_a_tier_that_the_user_may_not_name_is_not_offered() -> None:
     rows = a_tenant()
     assert first_change(tenant=rows, may_name=("gpu-batch",)).endswith("gpu-tiers.dev/tier=gpu-batch")
     assert first_change(tenant=rows, may_name=()) == (
-        "No other tier is open to it: you may not name gpu-training, gpu-serving, gpu-batch here (tierAccess: RBAC)."
+        "No other tier is open to it: you may not name gpu-training here (tierAccess: RBAC); "
+        "you may not name gpu-serving here (tierAccess: RBAC); you may not name gpu-batch here (tierAccess: RBAC)."
     )
 
 
 def test_the_tier_of_existing_pods_is_told() -> None:
     has = ClassShown("gpu-interactive", 600, "PreemptLowerPriority", "gpu-interactive")
-    assert first_change(pods=(PodsNow(1, has),)).startswith("kubectl label job/work -n team-alpha")
+    first = first_change(command="kubectl rollout restart", pods=(PodsNow(1, has),))
+    assert first.startswith("kubectl label job/work -n team-alpha")
 
 
 def test_a_ceiling_that_leaves_no_other_tier_is_named() -> None:

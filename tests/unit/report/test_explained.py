@@ -1,5 +1,7 @@
 """The change that would alter a tier, and the reason why a pod's class is not what it would get now."""
 
+from typing import Any
+
 import pytest
 
 from tests.builders import a_job, a_pod, a_policy
@@ -10,6 +12,7 @@ from webhook.policy.assignment.request import Assignment
 from webhook.report.explained import (
     ClassShown,
     HookShown,
+    Replaces,
     TierOf,
     changes,
     job_outlasts_deletions,
@@ -104,7 +107,33 @@ def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
 def test_how_pods_are_replaced(kind: str, step: str, deletable: bool, command: str) -> None:
     """A Job that is deleted and applied again would train from the beginning."""
     given, (name, _, group) = Assignment(None, step, Phrase("x")), kind.partition(".")
-    assert replacement(GroupKind(group, name), "web", given, "alpha", deletable=deletable) == command
+    assert replacement(GroupKind(group, name), "web", given, "alpha", Replaces(deletable)) == command
+
+
+def test_a_statefulset_replaces_no_pod_while_one_is_not_ready() -> None:
+    given, how = Assignment(None, "label", Phrase("x")), Replaces(not_ready="db-0")
+    assert (
+        replacement(GroupKind("apps", "StatefulSet"), "db", given, "alpha", how) == "kubectl delete pod db-0 -n alpha"
+    )
+
+
+def test_a_group_is_named_whether_a_workload_makes_it_or_not() -> None:
+    (made,) = said("group", owner="job/train", others=("gpu-batch",))
+    assert "label job/train gpu-tiers.dev/tier=gpu-batch" in made
+    given = Assignment(None, "group", Phrase("x"))
+    its = TierOf("", "", "alpha", "", group="pg")
+    (alone,) = changes(given, its, others=("gpu-batch",), default_of="", keeps="")
+    assert "create PodGroup pg again with the label gpu-tiers.dev/tier=gpu-batch, and its pods too" in alone
+
+
+@pytest.mark.parametrize(("next_pod", "says"), [("refused", "would be refused now"), ("queued", "once the queue")])
+def test_nobody_is_told_to_have_now_what_the_next_pod_does_not_get(next_pod: Any, says: str) -> None:
+    training = next(each for each in a_policy().tiers if each.name == "gpu-training")
+    given = Assignment(training, "label", Phrase("x"), f"Deployment/web.{LABEL}")
+    its = TierOf("deployment/web", "deployment/web", "alpha", RESTART, next_pod=next_pod)
+    lines = [*changes(given, its, others=(), default_of="", keeps="gpu-batch")]
+    assert says in " ".join(lines)
+    assert not any(each.startswith("To have it now") for each in lines)
 
 
 RULES = {"action": "Ignore"}, {"action": "FailJob"}

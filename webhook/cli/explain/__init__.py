@@ -148,7 +148,7 @@ def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
     else:
         yield "tenant", "none: no TenantQuota selects the namespace"
     if found.gang:
-        counts = f"{found.gang.booked} count from its create; its pods use {found.gang.used} of them now"
+        counts = f"{found.gang.booked} count as a whole; its pods use {found.gang.used} of them now"
         yield "booked whole", f"{found.gang.workload}: {counts}"
 
 

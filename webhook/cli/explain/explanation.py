@@ -4,26 +4,30 @@ A pod that replaces another one finds the room of that one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from webhook.admission.facts import facts_of, usage_met
+from webhook.admission.facts import facts_of, gang_of_pod, usage_met
 from webhook.admission.reviewer import Verdict
 from webhook.cli.cluster.one_object import AskedCluster, eviction_of, kubectl_name, last_refusal, pods_of_workload
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods
 from webhook.cli.cluster.workloads import as_new
-from webhook.cli.explain.replacement import evicted_first, judge_without
-from webhook.cli.explain.tier_changes import outlasts_deletions, tier_changes
+from webhook.cli.explain.other_tiers import Situation, closed_tiers
+from webhook.cli.explain.replacement import evicted_first, ledger_without, ledger_without_gang
+from webhook.cli.explain.tier_changes import replaced_by, tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
+from webhook.cli.manifests.judge import judge_of
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.kube.access import is_allowed, use_of_class
 from webhook.kube.client import Client
-from webhook.ledger.account import Account
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import written
@@ -51,6 +55,7 @@ from webhook.report.explained import (
     HookShown,
     PodsNow,
     TenantOfIt,
+    replacement,
 )
 from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
@@ -110,11 +115,13 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         there = replace(there, refused=None)
     if asked.reader.sure:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
-        gang = _gang(asked, document, _main(parts))
-        if replaced and gang is None:
-            finding = next_finding(finding, await (await judge_without(asked, replaced)).finding(new))
-        deletable = gang is None and await outlasts_deletions(asked, document, pods)
-        there = await _judged(asked, document, replace(there, gang=gang), finding, parts, deletable=deletable)
+        account, gang = _booked(asked, document, _main(parts))
+        if replaced and not gang:
+            in_its_place = judge_of(asked.cluster, await ledger_without(asked, replaced), asked.policy)
+            finding = next_finding(finding, await in_its_place.finding(new))
+        there = replace(there, gang=gang_shown(account, gang) if gang else None)
+        there = await _judged(asked, document, there, finding, parts)
+        there = await _with_changes(asked, document, there, _main(parts), Existing(pods, replaced, account, gang))
     asked.reader.without(OF_A_NEW_ONE, *OF_A_VERDICT)
     if resources_of_classes(asked.policy.classes.values()):
         asked.reader.without("whether its tier evicts anybody for its GPUs", "nodes")
@@ -150,7 +157,7 @@ OF_A_NEW_ONE = "what a new one would get, and whether it would be admitted"
 
 
 async def _judged(
-    asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod], *, deletable: bool
+    asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod]
 ) -> Explained:
     main = _main(parts)
     decided = main.decision if main else None
@@ -171,10 +178,7 @@ async def _judged(
         "message": refusal,
         "shown_warnings": tuple(dict.fromkeys((*filter(has_shown_id, finding.shown_warnings), *of_eviction))),
     }
-    pod, weight = (
-        view(document.tree, Pod) if there.class_now else None,
-        sum((each.weight for each in parts), Decimal(0)),
-    )
+    pod = view(document.tree, Pod) if there.class_now else None
     return replace(
         there,
         **said,
@@ -184,13 +188,59 @@ async def _judged(
         autoscaler=tuple(dict.fromkeys(filter(None, (_autoscaler_shown(each.decision, pod) for each in parts)))),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=_tenant(asked, asked.cluster.known.tenant(home)),
-        waits_for="" if refusal or there.gang else _waits_for(asked, decided, asked.cluster.known.tenant(home)),
-        changes=tuple(
-            tier_changes(document, there, weight, assignment, decided, asked.ledger, deletable=deletable)
-            if assignment and decided and not has_ended(document.tree)
-            else ()
-        ),
     )
+
+
+class Existing(NamedTuple):
+    """The pods of a workload, None for a pod, and the one that its next pod replaces.
+
+    `gang` are its entries in its tenant's account if it is booked whole.
+    """
+
+    pods: list[Tree] | None
+    replaced: Tree | None
+    account: Account
+    gang: tuple[Entry, ...]
+
+
+async def _with_changes(
+    asked: AskedCluster, document: Document, there: Explained, main: NewPod | None, existing: Existing
+) -> Explained:
+    """Return the explanation with what its next pod waits for, and with what would give it another tier."""
+    decided, given, (pods, replaced, account, gang) = main.decision if main else None, there.assignment, existing
+    if main is None or main.facts is None or decided is None or given is None:
+        return there
+
+    # 1. Its next pod finds what the pods leave that it replaces. That of a controller takes the slot of the old one.
+    tenant, tier = main.facts.tenant, given.tier.name if given.tier else ""
+    queued = [each for each in pods or () if view(each, Pod).waits_for_quota]
+    running = [document.tree] if pods is None else [each for each in pods if each not in queued]
+    leaving = evicted_first(running)
+    ledger: Ledger = asked.ledger
+    if gang and tenant:
+        ledger = ledger_without_gang(tenant, account, gang[0].gang)
+    elif leaving:
+        ledger = await ledger_without(asked, leaving)
+    in_slot = (
+        replaced and leaving and there.owned and not queued and class_now(leaving, asked.policy.tiers).tier == tier
+    )
+    if not (there.message or gang or in_slot):
+        there = replace(there, waits_for=_waits_for(asked, decided, tenant, ledger))
+    if has_ended(document.tree):
+        return there
+
+    # 2. What closes other tiers to it, and how its pods are replaced. A rollout makes new pods beside the old ones.
+    situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name)
+    together, how = bool(gang) or gang_of_pod(main.facts) is not None, await replaced_by(asked, document, pods)
+    closed = closed_tiers(decided, situation, together=together)
+    owners = main.facts.owners
+    kind, name = (owners[-1].kind, owners[-1].name) if owners else (document.group_kind, document.name)
+    command = "" if gang else replacement(kind, name, given, document.namespace, how)
+    if command and how.surges:
+        surging = closed_tiers(decided, replace(situation, ledger=asked.ledger), together=together)
+        if any(surging[each] and not closed[each] for each in closed):
+            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, as there is no room beside its old pods)"
+    return replace(there, changes=tuple(tier_changes(document, there, given, decided, closed, command)))
 
 
 def _main(parts: list[NewPod]) -> NewPod | None:
@@ -225,14 +275,14 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows, hours)
 
 
-def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | None) -> str:
+def _waits_for(asked: AskedCluster, decided: Decision, tenant: Tenant | None, ledger: Ledger) -> str:
     """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room and an empty queue."""
-    charge = decided.charge if decided else None
+    charge = decided.charge
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
     if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
-    usage, reserved = usage_met(asked.ledger, tenant, asked.policy.tiers.rank(charge.tier))
+    usage, reserved = usage_met(ledger, tenant, asked.policy.tiers.rank(charge.tier))
     short = shortfall((charge,), tenant, usage)
     line = tenant_shown(asked.quotas[tenant.name].quota).queue.workloads
     if short is None and not line:
@@ -242,14 +292,17 @@ def _waits_for(asked: AskedCluster, decided: Decision | None, tenant: Tenant | N
     return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
 
 
-def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:
+def _booked(asked: AskedCluster, document: Document, main: NewPod | None) -> tuple[Account, tuple[Entry, ...]]:
+    """Return its tenant's account, and its gang's entries there if that is booked whole."""
     facts = main.facts if main else None
     if facts is None or facts.tenant is None:
-        return None
+        return Account(), ()
     uids = {document.uid, *(owner.uid for owner in facts.owners)}
     if facts.together:
         uids.add(facts.together.uid)
-    return booked_gang(asked.quotas[facts.tenant.name].account, document.namespace, uids)
+    account = asked.quotas[facts.tenant.name].account
+    gangs = account.gangs.items()
+    return account, next((each for (home, uid), each in gangs if home == document.namespace and uid in uids), ())
 
 
 def next_finding(now: Finding, in_its_place: Finding) -> Finding:
@@ -320,11 +373,8 @@ def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: Tie
     return ClassShown(live.name, live.value, live.preemption_policy, tier.name) if tier and live else None
 
 
-def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
-    """Return the gang of one of these uids that is charged as a whole; None if none is."""
-    gang = next((each for (home, uid), each in account.gangs.items() if home == namespace and uid in uids), None)
-    if gang is None:
-        return None
+def gang_shown(account: Account, gang: tuple[Entry, ...]) -> GangShown:
+    """Return a gang that is charged as a whole."""
     seen = [each.wants for each in gang if each.state == "Used"]
     booked = max(seen or (each.wants for each in gang), key=_gpus)
     as_text = (f"{written(each.gpus)} GPUs{f' as {each.tier}' if each.tier else ''}" for each in booked)

@@ -1,4 +1,4 @@
-"""Judges the next pod as the replacement of an existing one, which leaves its GPUs."""
+"""The accounts without existing pods that the next ones replace."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import charged_facts
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.listed import gpu_nodes
-from webhook.ledger.account import Account, Entry
+from webhook.ledger.account import Account, Entry, GangKey
 from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Ledger
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.charges import Charge, charge_of
-from webhook.policy.values.tenants import is_maybe
+from webhook.policy.values.tenants import Tenant, is_maybe
 from webhook.report.waiting import running_pods
 
 
@@ -24,21 +24,31 @@ def evicted_first(pods: Iterable[Tree]) -> Tree | None:
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
-async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
-    """Return a judge of the cluster as it is now, without the usage of this singly charged pod."""
+async def ledger_without(asked: AskedCluster, pod: Tree) -> Ledger:
+    """Return the accounts as they are now, without the usage of this singly charged pod."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
     except Refused:  # its own verdict says so
-        return asked.judge
+        return asked.ledger
     tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
+    runs = any(running_pods([pod])) and not found.waits_for_quota
     version = asked.quotas.get(tenant.name) if tenant else None
-    if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
-        return asked.judge
+    if tenant is None or charge is None or version is None or not version.sealed or not runs:
+        return asked.ledger
+    on_its_node = await _on_its_node(asked, found, charge)
+    return _of(tenant, account_without(version.account, found.metadata.uid, on_its_node))
+
+
+def ledger_without_gang(tenant: Tenant, account: Account, gang: GangKey) -> Ledger:
+    """Return the accounts of a tenant without a gang that is booked whole, and without its pods."""
+    return _of(tenant, replace(account, entries=tuple(each for each in account.entries if each.gang != gang)))
+
+
+def _of(tenant: Tenant, account: Account) -> Ledger:
     ledger = MemoryLedger()
-    without_it = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
-    ledger.store.set(tenant, without_it)
-    return judge_of(asked.cluster, ledger, asked.policy)
+    ledger.store.set(tenant, account)
+    return ledger
 
 
 async def charge_of_existing(asked: AskedCluster, pod: Tree) -> Charge | None:

@@ -1,25 +1,22 @@
 """Tells what would give an existing object another tier, by the room that there is now and by its own pods."""
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from webhook.cli.cluster.one_object import AskedCluster, kubectl_name, pods_of_workload
-from webhook.cli.explain.closed_tiers import closed_tiers
+from webhook.cli.explain.other_tiers import none_open
 from webhook.cli.manifests.documents import Document
 from webhook.kube.client import path
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.ledger.accounts import Accounts
 from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.pods import Named, Pod
-from webhook.objects.view import Tree, view
-from webhook.policy.assignment.limits import open_tiers
+from webhook.objects.pods import Named
+from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision
-from webhook.policy.quota.charges import alternatives
-from webhook.policy.values.tenants import Usage
-from webhook.report.explained import JOB, Explained, TierOf, changes, job_outlasts_deletions, replacement
+from webhook.policy.quota.charges import never_fits
+from webhook.policy.quota.queue_status import hold_warnings
+from webhook.report.explained import JOB, Explained, Replaces, TierOf, changes, job_outlasts_deletions
 from webhook.report.waiting import running_pods
 
 
@@ -35,43 +32,48 @@ async def outlasts_deletions(asked: AskedCluster, document: Document, pods: list
     return pods is not None and job_outlasts_deletions(job, [*running_pods(pods)])
 
 
+async def replaced_by(asked: AskedCluster, document: Document, pods: list[Tree] | None) -> Replaces:
+    """Return what is known of how an object's pods can be replaced; `pods` are those of a workload."""
+    ready = {each["metadata"]["name"]: _is_ready(each) for each in ([document.tree] if pods is None else pods)}
+    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    surges = row is not None and any(each.id == "queued-surge" for each in hold_warnings(document.tree, row))
+    return Replaces(
+        deletable=await outlasts_deletions(asked, document, pods),
+        not_ready=next((name for name, is_ready in ready.items() if not is_ready), ""),
+        surges=surges,
+    )
+
+
 def tier_changes(
     document: Document,
     there: Explained,
-    weight: Decimal,
     assignment: Assignment,
     decision: Decision,
-    ledger: Accounts,
-    *,
-    deletable: bool = False,
+    closed: Mapping[str, str],
+    replace: str,
 ) -> Iterator[str]:
-    """Yield what would give it another tier. A gang that is booked keeps its tier, whatever room there is later."""
+    """Yield what would give it another tier. `closed` says what closes each tier to it; "" for nothing.
+
+    `replace` is the command that replaces its pods, "" for none. A gang that is booked keeps its tier, whatever room
+    there is later.
+    """
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
-    own, gpus = {assignment.tier.name if assignment.tier else "", higher}, Decimal(0)
+    own = {assignment.tier.name if assignment.tier else "", higher}
     own |= {there.class_now.tier} if there.class_now else set()
-    offered = open_tiers(request, decision.charge)
-    outermost = request.facts.owners[-1] if request.facts.owners else None
+    owners, charge = request.facts.owners, decision.charge
+    outermost = owners[-1] if owners else None
     of_pods = [each.now for each in there.pods] or ([there.class_now] if there.class_now and outermost else [])
-    usage: Usage = {}
-    if (charge := decision.charge) and tenant:
-        gpus = weight if there.gang else charge.gpus
-        now = there.class_now.tier if there.class_now else of_pods[0].tier if of_pods else ""
-        holds = (there.gang or now) and not (there.class_now and view(document.tree, Pod).waits_for_quota)
-        its = replace(charge, gpus=gpus if holds else Decimal(0), tier=now or charge.tier)
-        usage = {row: used - (its.gpus if row in its.rows(tenant) else 0) for row, used in ledger.usage(tenant).items()}
-        roomy = dict(alternatives(replace(charge, gpus=gpus), tenant, usage, offered))
-        if tenant.on_exceed != "Warn":  # a row without room refuses nothing there, and a queue lets it wait
-            offered = [each for each in offered if each in roomy or tenant.holds_on(each.name, charge.flavor)]
-    others = tuple(each.name for each in offered if each.name not in own)
-    if there.may_name is not None:
-        others = tuple(each for each in others if each in there.may_name)
-    if higher:
-        flavor = charge.flavor if charge else None
-        spent = any(each.counts(higher, flavor) for each in tenant.spent) if tenant else False
-        room = f"{'GPU-hours and ' if spent else ''}room in {higher}"
+    others = tuple(tier for tier, reason in closed.items() if not reason and tier not in own)
+    if higher and tenant and charge:
+        room = (
+            f"{'GPU-hours and ' if any(e.counts(higher, charge.flavor) for e in tenant.spent) else ''}room in {higher}"
+        )
         if there.gang and assignment.tier:
-            tier = assignment.tier.name
-            yield f"create it again when its tenant has {room}: until then all of its pods run as {tier}."
+            begins = "" if closed[higher] else f": its tenant has {room} now"
+            until = f" when its tenant has {room}: until then all of its pods run as {assignment.tier.name}"
+            yield f"create it again{begins or until}."
+        elif never_fits(structs.replace(charge, tier=higher), tenant):
+            yield f"{higher} never takes it: {closed[higher]}."
         else:
             yield f"a pod that is created while its tenant has {room} gets {higher}."
         if not others:
@@ -79,20 +81,27 @@ def tier_changes(
     of_gang = [assignment.tier.name] if there.gang and assignment.tier else []
     tiers = [each.tier or "no tier" for each in of_pods] or of_gang
     own_name = "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
-    kind, name = (outermost.kind, outermost.name) if outermost else (document.group_kind, document.name)
     found = changes(
         assignment,
         TierOf(
             bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
             owner=kubectl_name(outermost.kind, outermost.name) if outermost else own_name,
             namespace=document.namespace,
-            replace=replacement(kind, name, assignment, document.namespace, deletable=deletable),
+            replace=replace,
+            group=request.facts.group.name if request.facts.group else "",
+            next_pod="refused" if there.message else "queued" if there.waits_for else "",
         ),
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
         keeps=", ".join(dict.fromkeys(tiers)),
     )
-    yield from [*found] or [closed_tiers(decision, own, gpus, usage, there.may_name)]
+    yield from [*found] or [none_open(closed, own)]
+
+
+def _is_ready(pod: Tree) -> bool:
+    return any(
+        (at(each, "type"), at(each, "status")) == ("Ready", "True") for each in listed(at(pod, "status.conditions"))
+    )
 
 
 def _default_of(assignment: Assignment, default_tier: str) -> str:

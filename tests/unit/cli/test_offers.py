@@ -1,0 +1,102 @@
+"""explain offers what is so: the tiers that would take an object now, and commands that bring it there."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import a_deployment, a_job, a_pod, a_tenant, a_workload
+from tests.builders.api import ApiOfObjects
+from tests.builders.built import Built, Tree
+from tests.unit.cli.conftest import Answering
+from tests.unit.cli.test_person_asks import a_stored_pod, lists, says
+from tests.unit.cli.test_person_waits import DEPLOYMENTS, JOBS, REPLICASETS, owned, stored
+from webhook.ledger.account import Account, Entry, written_account
+from webhook.policy.quota.charges import Charge
+
+TIER = "gpu-tiers.dev/tier"
+STATEFULSETS = "/apis/apps/v1/statefulsets"
+
+
+def a_quota(*used: Entry, rows: dict[str | None, int], **spec: object) -> Tree:
+    """A TenantQuota whose account has these entries."""
+    builder = a_tenant(**spec)
+    for tier, gpus in rows.items():
+        builder = builder.allowing(gpus, tier=tier)
+    tree = builder.having("metadata.uid", "q").json()
+    account = Account(namespaces={"team-alpha": "open"}, entries=used).sealed("q")
+    conditions = [{"type": each, "status": "True"} for each in ("Ready", "Exact", "GangsWhole")]
+    return tree | {"status": {"ledger": written_account(account), "conditions": conditions}}
+
+
+def uses(uid: str, gpus: int, tier: str) -> Entry:
+    return Entry(uid=uid, namespace="team-alpha", state="Used", wants=(Charge(Decimal(gpus), tier),))
+
+
+def of_tier(built: Built, tier: str, **status: object) -> Tree:
+    tree = stored(built.json())
+    tree["metadata"]["labels"] = {TIER: tier}
+    return tree | {"status": status}
+
+
+def explains(answering: Answering, folder: Path, what: str, quota: Tree, *pods: Tree, **kinds: Any) -> str:
+    return "\n".join(says(answering, folder, ApiOfObjects(lists(*pods, quotas=(quota,), **kinds)), "explain", what))
+
+
+def test_a_queued_job_has_no_gpus_that_another_tier_could_have(answering: Answering, tmp_path: Path) -> None:
+    """The tenant's quota queued it, and refuses now."""
+    job = of_tier(a_job(a_pod().asking(2), name="later"), "gpu-batch")
+    queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
+    quota = a_quota(uses("other", 4, "gpu-serving"), rows={None: 4})
+    said = explains(answering, tmp_path, "job/later", quota, queued, **{JOBS: [job]})
+    assert "No other tier is open to it: the total is at 4 of 4 GPUs" in said
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_rollout_needs_room_beside_its_old_pods(answering: Answering, tmp_path: Path, has_room: bool) -> None:
+    web = of_tier(a_deployment(a_pod().asking(2), name="web"), "gpu-batch", replicas=1, updatedReplicas=1)
+    web["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+    made = owned(stored(a_workload("apps/v1", "ReplicaSet", "web-1").json()), "Deployment", "web")
+    pod = owned(a_stored_pod("web-1-a", node="node-a", phase="Running"), "ReplicaSet", "web-1")
+    quota = a_quota(uses("uid-web-1-a", 2, "gpu-batch"), rows={None: 4 if has_room else 2})
+    said = explains(answering, tmp_path, "deployment/web", quota, pod, **{DEPLOYMENTS: [web], REPLICASETS: [made]})
+    assert "kubectl rollout restart deployment/web" in said
+    assert ("first set spec.strategy.rollingUpdate.maxSurge: 0" in said) is not has_room
+
+
+def test_the_pod_that_blocks_a_statefulset_is_deleted(answering: Answering, tmp_path: Path) -> None:
+    db = of_tier(a_workload("apps/v1", "StatefulSet", "db"), "gpu-training", replicas=1, updatedReplicas=1)
+    db["spec"] = {"replicas": 1, "serviceName": "db", "template": a_pod().asking(2).template()}
+    pod = owned(a_stored_pod("db-0"), "StatefulSet", "db")
+    said = explains(answering, tmp_path, "statefulset/db", a_quota(rows={None: 8}), pod, **{STATEFULSETS: [db]})
+    assert "To have it now: kubectl delete pod db-0 -n team-alpha" in said
+    assert "rollout restart" not in said
+
+
+@pytest.mark.parametrize("owner", [True, False])
+def test_the_next_pod_of_a_controller_takes_the_slot_of_the_old_one(
+    answering: Answering, tmp_path: Path, owner: bool
+) -> None:
+    """A full queue lets it in at once; a pod that nobody makes again is a new one."""
+    made = of_tier(a_workload("apps/v1", "ReplicaSet", "web", replicas=1), "gpu-batch", replicas=1)
+    pod = a_stored_pod("web-a", node="node-a", phase="Running")
+    quota = a_quota(uses("uid-web-a", 2, "gpu-batch"), rows={None: 2}, onExceed="Hold")
+    quota["status"]["queue"] = {"workloads": 1, "pods": 1}
+    pods = [owned(pod, "ReplicaSet", "web") if owner else pod]
+    said = explains(answering, tmp_path, "web-a", quota, *pods, **{REPLICASETS: [made]})
+    assert ("it is queued" in said or "is queued:" in said) is not owner, json.dumps(said)
+
+
+def test_a_demoted_deployment_whose_next_pod_is_refused_is_not_restarted(answering: Answering, tmp_path: Path) -> None:
+    web = of_tier(
+        a_deployment(a_pod().asking(2), name="web", replicas=2), "gpu-training", replicas=1, updatedReplicas=1
+    )
+    made = owned(stored(a_workload("apps/v1", "ReplicaSet", "web-1").json()), "Deployment", "web")
+    pod = owned(a_stored_pod("web-1-a", node="node-a", phase="Running"), "ReplicaSet", "web-1")
+    entries = uses("other", 2, "gpu-training"), uses("uid-web-1-a", 2, "gpu-batch")
+    quota = a_quota(*entries, rows={"gpu-training": 2, "gpu-batch": 2, "gpu-interactive": 0}, onExceed="Demote")
+    said = explains(answering, tmp_path, "deployment/web", quota, pod, **{DEPLOYMENTS: [web], REPLICASETS: [made]})
+    assert "would be refused now" in said
+    assert "rollout restart" not in said
