@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cli.explain.explanation import next_decision
-from webhook.cli.explain.replacement import charge_of_existing
+from webhook.cli.explain.explanation import next_decision, refusal_of
+from webhook.cli.explain.replacement import charge_of_existing, evicted_first, judge_without
 from webhook.cli.manifests.documents import Document
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree, at, view
@@ -35,18 +37,31 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(document.namespace))
     decision = await next_decision(asked, document)
     charge = decision.charge if decision else None
-    if tenant is None or charge is None or never_fits(charge, tenant):
+    bounding = _bounding(tenant, charge) if tenant and charge else None
+    if bounding is None or charge is None:
         return ""
     charged = [each for each in running_pods(pods) if not view(each, Pod).waits_for_quota]
     charges = [each for pod in charged if (each := await charge_of_existing(asked, pod))]
-    if shortfall((charge,), tenant, _usage(charges, tenant)) is None:
+    first = evicted_first(charged)
+    if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
+    if refusal_of(await (await judge_without(asked, first)).finding(document), booked=False):
+        return ""  # the old pod would end for nothing
     if document.kind != "Deployment":
         return f"A rollout is under way: its new pods wait for the quota that its old pods use. Set {field}: 0."
     return (
         "The rollout is stuck: its old pods use the quota that its new pods need, so waiting does not help. To have it "
         f"replace pods one by one: kubectl patch deployment {document.name} -n {document.namespace} -p '{_PATCH}'"
     )
+
+
+def _bounding(tenant: Tenant, charge: Charge) -> Tenant | None:
+    """Return the tenant with the rows whose GPUs its old pods use; None if their end gives a new pod no room."""
+    spent = [row for row in charge.rows(tenant) if row.spent]
+    if never_fits(charge, tenant) or any(row.tier is None or tenant.action(row) != "Demote" for row in spent):
+        return None  # used up hours stay so when the old pods have ended
+    # new pods are demoted to tiers that a budget of one tier does not count
+    return replace(tenant.bounding_every_tier() if spent else tenant, spent=())
 
 
 def _replaces_without_surge(document: Document) -> bool:

@@ -1,0 +1,83 @@
+"""A person asks why a workload's pods are refused: what the next pod meets, and what helps it."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.builders import a_tenant
+from tests.builders.built import Tree
+from tests.unit.cli.conftest import Answering
+from tests.unit.cli.test_person_asks import says
+from tests.unit.cli.test_person_waits import a_full_row, a_rollout
+from webhook.ledger.account import Account, Entry, written_account
+from webhook.policy.quota.charges import Charge
+
+CONDITIONS = [{"type": each, "status": "True"} for each in ("Ready", "Exact", "GangsWhole")]
+
+
+def counted(tenant: Tree, *wants: Charge, **status: object) -> Tree:
+    """A TenantQuota whose leader has counted pods of the team with these charges."""
+    entries = (Entry(wants=wants),) if wants else ()
+    account = Account(namespaces={"team-alpha": "open"}, entries=entries).sealed("")
+    return tenant | {"status": {"ledger": written_account(account), "conditions": CONDITIONS, **status}}
+
+
+# --- a rollout, whose old pods use hours too
+
+
+USED_UP = {
+    "per": "Month",
+    "timeZone": "UTC",
+    "from": "2026-11-01T00:00:00Z",
+    "until": "2026-12-01T00:00:00Z",
+    "since": "2026-11-01T00:00:00Z",
+    "asOf": "2026-11-20T00:00:00Z",
+    "usedGpuSeconds": "36000",
+}
+
+
+def out_of_hours(on_exhausted: str, tier: str | None = "gpu-batch", total: str = "2", *others: Charge) -> Tree:
+    """A tenant whose only pod uses 2 GPUs of gpu-batch, and whose 10 GPU-hours are used up."""
+    of = {"tier": tier} if tier else {}
+    budget = {"gpuHours": 10, "per": "Month", "onExhausted": on_exhausted, **of}
+    tenant = a_tenant(budgets=[budget], demoteTo=["gpu-interactive"]).allowing(total)
+    own = Charge(Decimal(2), "gpu-batch")
+    return counted(tenant.json(), own, *others, budgets=[{**USED_UP, **of}])
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [
+        out_of_hours("Deny"),
+        out_of_hours("Hold"),
+        out_of_hours("Deny", tier=None),
+        out_of_hours("Demote", tier=None),
+    ],
+    ids=["Deny", "Hold", "Deny, of every tier", "Demote, which leaves no lower tier"],
+)
+@pytest.mark.parametrize("gated", [False, True])
+def test_nobody_ends_the_old_pods_of_a_rollout_for_hours_that_are_used_up(
+    answering: Answering, tmp_path: Path, quota: Tree, gated: bool
+) -> None:
+    """The old pod runs on; a new one has to wait for new hours, also in its place."""
+    text = "\n".join(says(answering, tmp_path, a_rollout(quota, gated=gated), "why-pending", "deployment/web"))
+    assert "stuck" not in text
+    assert "maxSurge" not in text
+
+
+@pytest.mark.parametrize("on_exhausted", ["Demote", "Warn"])
+def test_a_rollout_without_hours_is_stuck_where_its_new_pod_runs_in_the_place_of_an_old_one(
+    answering: Answering, tmp_path: Path, on_exhausted: str
+) -> None:
+    lines = says(answering, tmp_path, a_rollout(out_of_hours(on_exhausted)), "why-pending", "deployment/web")
+    assert lines[2].startswith("The rollout is stuck: its old pods use the quota that its new pods need"), lines
+
+
+def test_a_rollout_is_not_stuck_where_its_new_pod_has_no_room_in_the_place_of_an_old_one(
+    answering: Answering, tmp_path: Path
+) -> None:
+    """The quota was lowered: the pods of others alone use all of it."""
+    quota = counted(a_full_row("4"), Charge(Decimal(4), "gpu-batch"))
+    lines = says(answering, tmp_path, a_rollout(quota), "why-pending", "deployment/web")
+    assert "stuck" not in "\n".join(lines)
