@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_tenant
+from tests.builders import a_deployment, a_pod, a_tenant
+from tests.builders.api import ApiOfObjects
 from tests.builders.built import Tree
 from tests.unit.cli.conftest import Answering
-from tests.unit.cli.test_person_asks import says
-from tests.unit.cli.test_person_waits import a_full_row, a_rollout
+from tests.unit.cli.test_person_asks import lists, says
+from tests.unit.cli.test_person_waits import (
+    DEPLOYMENTS,
+    OVER_QUOTA,
+    REPLICASETS,
+    a_full_row,
+    a_rollout,
+    an_event,
+    owned,
+    stored,
+)
 from webhook.ledger.account import Account, Entry, written_account
 from webhook.policy.quota.charges import Charge
 
@@ -81,3 +91,63 @@ def test_a_rollout_is_not_stuck_where_its_new_pod_has_no_room_in_the_place_of_an
     quota = counted(a_full_row("4"), Charge(Decimal(4), "gpu-batch"))
     lines = says(answering, tmp_path, a_rollout(quota), "why-pending", "deployment/web")
     assert "stuck" not in "\n".join(lines)
+
+
+# --- a Deployment whose label changed since its pod was refused
+
+
+def a_relabelled(quota: Tree) -> ApiOfObjects:
+    """A Deployment of one pod of 1 GPU, refused as gpu-batch and now labelled gpu-training."""
+    m4 = stored(a_deployment(a_pod().asking(1), "m4").json())
+    m4["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
+    maker = {"metadata": {"name": "m4-1", "namespace": "team-alpha", "uid": "uid-m4-1"}}
+    made = {DEPLOYMENTS: [m4], REPLICASETS: [owned(maker, "Deployment", "m4")]}
+    refused = an_event("FailedCreate", "ReplicaSet", "m4-1", OVER_QUOTA)
+    return ApiOfObjects(lists(quotas=(quota,), **made) | {"/api/v1/events": [refused]})
+
+
+def a_mix(used: int, queued: int, *budgets: Tree) -> Tree:
+    """A tenant that refuses beyond gpu-batch and queues beyond gpu-training."""
+    rows = [
+        {"gpus": 6},
+        {"tier": "gpu-training", "gpus": 1, "onExceed": "Hold"},
+        {"tier": "gpu-batch", "gpus": 2},
+    ]
+    spec = {"quotas": rows, "budgets": [{"gpuHours": 10, **each} for each in budgets]}
+    entry = {"namespace": "team-alpha", "uid": "uid", "tier": "gpu-training", "pods": 1, "gpus": "1", "since": ""}
+    line = [{**entry, "workload": f"Job/m{nth}", "short": "gpu-training"} for nth in range(queued)]
+    queue = {"pods": queued, "workloads": queued, "entries": line}
+    uses = (Charge(Decimal(used), "gpu-training"),) if used else ()
+    return counted(
+        a_tenant("mix", **spec).json(), *uses, queue=queue, budgets=[{**USED_UP, **each} for each in budgets]
+    )
+
+
+HELD = {"per": "Month", "tier": "gpu-training", "onExhausted": "Hold"}
+NEXT_PODS = {
+    "no room": (
+        a_mix(1, 2),
+        (
+            "The next try should pass, and its pod is queued: tenant mix uses 1 of 1 of gpu-training, and 2 workloads "
+            "wait in its queue. The order is Strict (holdOrder of TenantQuota/mix): "
+        ),
+    ),
+    "behind others": (
+        a_mix(0, 2),
+        "The next try should pass, and its pod is queued: 2 workloads wait in the queue of tenant mix. The order is ",
+    ),
+    "no hours": (
+        a_mix(0, 0, HELD),
+        "The next try should pass, and its pod is queued: tenant mix: 10 of 10 GPU-hours of gpu-training are used",
+    ),
+    "room": (a_mix(0, 0), "There is room now: the next try should pass."),
+}
+
+
+@pytest.mark.parametrize(("quota", "said"), NEXT_PODS.values(), ids=NEXT_PODS)
+def test_a_workload_whose_next_pod_is_queued_reads_so(
+    answering: Answering, tmp_path: Path, quota: Tree, said: str
+) -> None:
+    lines = says(answering, tmp_path, a_relabelled(quota), "why-pending", "deployment/m4")
+    assert [line for line in lines if line.startswith(said)], lines
+    assert any(line.startswith("To have it tried at once: ") for line in lines), "it takes its position earlier"

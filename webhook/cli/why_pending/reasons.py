@@ -17,7 +17,7 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods, pods_asked
-from webhook.cli.explain.explanation import refusal_of
+from webhook.cli.explain.explanation import explained, refusal_of
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.why_pending.evicted_jobs import back_off, failed_by_evictions
@@ -213,7 +213,7 @@ async def _with_refusal(
     elif still == "" and refused.unreached:
         sentences.append("Its pods are admitted once gpu-tiers answers.")
     elif still == "":
-        sentences.append("There is room now: the next try should pass.")
+        sentences.append(await _next_try(asked, document, finding))
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
     sentences.append(refused.said(now))
@@ -223,6 +223,18 @@ async def _with_refusal(
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
         found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
+    )
+
+
+async def _next_try(asked: AskedCluster, document: Document, finding: Finding | None) -> str:
+    """Return what becomes of the next pod, which is admitted; a tenant may queue it, also if there is room."""
+    decisions = [part.verdict.decision for part in finding.parts] if finding else []
+    queues = any(each.on_exceed == "Hold" for each in decisions if each)
+    waits_for = (await explained(asked, document.tree)).waits_for if queues else ""
+    return (
+        f"The next try should pass, and its pod {waits_for}."
+        if waits_for
+        else "There is room now: the next try should pass."
     )
 
 
