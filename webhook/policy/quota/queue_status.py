@@ -162,6 +162,8 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
         row, hard = no_room.row, no_room.hard
         if no_room.hours:
             return Phrase("queued-for-hours", gpus=gpus, tenant=tenant, hours=no_room.hours, place=place)
+        if no_room.never and not hard:
+            return Phrase("queued-for-none", gpus=gpus, row=row, tenant=tenant, place=place)
         if no_room.never:
             return Phrase("queued-for-good", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
         used, reserved = no_room.separate

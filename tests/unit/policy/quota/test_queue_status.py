@@ -88,6 +88,11 @@ def test_what_a_pod_reads() -> None:
     assert sentence(text) == (
         "waits for 8 GPUs, but tenant alpha may use 6 of the total: it can never start. Ask for less; position 1 of 7"
     )
+    text = why_queued(Decimal(1), "alpha", NoRoom("gpu-training", Decimal(0), Decimal(0), never=True), "", (1, 7))
+    assert sentence(text) == (
+        "waits for 1 GPU, but tenant alpha may use none of gpu-training: it can never start. Use another tier if one "
+        "has room, or ask your platform team; position 1 of 7"
+    )
     text = why_queued(Decimal(1), "alpha", None, "Job/a", (3, 7))
     assert sentence(text) == (
         "waits for 1 GPU behind Job/a, which comes before it in the queue of tenant alpha; position 3 of 7"
