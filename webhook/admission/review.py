@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused
+from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, cut
 from webhook.objects.user import User
 from webhook.objects.view import View
 
@@ -217,8 +217,7 @@ def _encode(response: Response) -> bytes:
 
 def _printable(warning: str) -> str:
     """Return a warning without control characters, because the API server drops such warnings, and cuts long ones."""
-    line = flat(warning)
-    return line if len(line) <= WARNING_LENGTH else line[: WARNING_LENGTH - 1] + "…"
+    return cut(flat(warning), WARNING_LENGTH)
 
 
 def flat(text: str) -> str:

@@ -158,6 +158,15 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text of at most so many characters. It ends between two words, unless a long one is at its end."""
+    if len(text) <= most:
+        return text
+    begin = text[: most - 1]
+    between = most if text[len(begin)] == " " else begin.rfind(" ")
+    return f"{(begin[:between] if 2 * between > most else begin).rstrip()}…"
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """Return at most so many names, and how many more there are."""
     more = len(names) - most

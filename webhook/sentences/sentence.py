@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from webhook.objects.data_files import data_file
 from webhook.objects.quantities import written, written_gpus
-from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, shown
+from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, cut, shown
 
 LONGEST = 120
 """Characters of a warning about a workload, with its id."""
@@ -83,14 +83,10 @@ def warning_words(warning: AdmissionWarning) -> str:
         fitted: dict[str, str] = {}
         shortest_first = sorted(values.items(), key=lambda each: len(each[1]))
         for left, (name, value) in zip(range(len(values), 0, -1), shortest_first, strict=True):
-            fitted[name] = _cut(value, room // left)
+            fitted[name] = cut(value, room // left)
             room -= len(fitted[name])
         return text.format(**fitted)
     return _filled(_OTHER_WARNINGS[warning.id], warning)
-
-
-def _cut(value: str, most: int) -> str:
-    return value if len(value) <= most else f"{value[: most - 1]}…"
 
 
 def _filled(text: str, phrase: Phrase) -> str:

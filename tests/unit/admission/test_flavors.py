@@ -117,8 +117,8 @@ async def test_a_tenant_that_warns_only_reads_the_sentence() -> None:
     assert answer.allowed
     (warning,) = answer.warnings
     assert warning == (
-        "tenant alpha: h100 allows 0 GPUs; this pod asks for 2. Would fit: no tier. See TenantQuota/alpha. "
-        "It is admitted, because the tenant's onExceed is Warn."
+        "It is admitted, because the tenant's onExceed is Warn: tenant alpha: h100 allows 0 GPUs; this pod asks for 2. "
+        "Would fit: no tier. See TenantQuota/alpha."
     )
 
 

@@ -51,6 +51,13 @@ def test_a_warning_loses_what_the_api_server_would_drop_it_for() -> None:
     assert found["warnings"] == ["two lines ", "x" * 255 + "…"]
 
 
+def test_a_long_warning_ends_between_two_words() -> None:
+    found = response(
+        review.allow(REQUEST, warnings=["An " + "It is admitted, " * 20, f"{'x' * 254} by", "word " + "x" * 300])
+    )
+    assert found["warnings"] == ["An " + "It is admitted, " * 15 + "It is…", "x" * 254 + "…", "word " + "x" * 250 + "…"]
+
+
 def test_a_warning_of_exactly_the_length_is_whole() -> None:
     assert response(review.allow(REQUEST, warnings=["x" * 256]))["warnings"] == ["x" * 256]
 
