@@ -45,7 +45,7 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
     def __str__(self) -> str:
         most, seconds = "" if self.exact else "at most ", self.gpu_seconds
         if seconds < 2 * MINUTE:
-            return f"{most}{seconds:.0f} GPU-seconds"
+            return f"{most}{seconds:.0f} GPU-second{'' if round(seconds) == 1 else 's'}"
         if seconds < 2 * HOUR:
             return f"{most}{seconds / MINUTE:.0f} GPU-minutes"
         return f"{most}{seconds / HOUR:,.1f} GPU-hours"

@@ -38,7 +38,13 @@ def test_a_clock_that_is_ahead_makes_no_negative_loss() -> None:
 
 @pytest.mark.parametrize(
     ("gpu_seconds", "said"),
-    [(0, "0 GPU-seconds"), (119, "119 GPU-seconds"), (840, "14 GPU-minutes"), (4_320_000, "1,200.0 GPU-hours")],
+    [
+        (0, "0 GPU-seconds"),
+        (0.9, "1 GPU-second"),
+        (119, "119 GPU-seconds"),
+        (840, "14 GPU-minutes"),
+        (4_320_000, "1,200.0 GPU-hours"),
+    ],
 )
 def test_it_is_said_in_the_unit_that_a_person_would_choose(gpu_seconds: float, said: str) -> None:
     assert str(Work(gpu_seconds, exact=True)) == said
