@@ -12,6 +12,8 @@ _PATH = re.compile(rf"{_API}{_NAMESPACE}/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
 KINDS = {
     "/api/v1/pods": "Pod",
     "/apis/batch/v1/jobs": "Job",
+    "/apis/batch/v1/cronjobs": "CronJob",
+    "/apis/scheduling.k8s.io/v1/podgroups": "PodGroup",
     "/apis/apps/v1/deployments": "Deployment",
     "/apis/apps/v1/replicasets": "ReplicaSet",
     "/apis/apps/v1/statefulsets": "StatefulSet",

@@ -27,7 +27,7 @@ from webhook.kube.errors import Forbidden, NotFound
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions
-from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import Tree, at, view
@@ -35,6 +35,7 @@ from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindTable
+from webhook.policy.workloads.pod_groups import LOOKED_UP
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
@@ -56,6 +57,7 @@ def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
 
 
+_GROUPS_OF_PODS = (POD_GROUP.group, *(each.kind.group for each in LOOKED_UP))
 _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 
@@ -88,13 +90,15 @@ async def object_named(client: Client, kinds: KindTable, namespace: str, kind: s
 
 
 async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> ServedResource:
-    served = await resources_of(client, {kind.group for kind in kinds.by_kind})
+    served = await resources_of(client, {*(kind.group for kind in kinds.by_kind), *_GROUPS_OF_PODS})
     known = [each for each in served if GroupKind(each.group, each.kind) in kinds.by_kind]
     named = next((each for each in known if each.is_called(word)), None)
     if named is not None:
         return named
     if any(each.is_called(word) for each in served):
-        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about its owner')
+        raise BadInput(
+            f'"{word}" makes no pods that gpu-tiers knows of; ask about one of its pods by name, or about its owner'
+        )
     raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
 
 
