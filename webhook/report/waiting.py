@@ -30,6 +30,7 @@ AT_ONCE = timedelta(minutes=1)
 
 _OURS = 'gpu-tiers.dev" denied'
 _DENIED = " denied the request: "
+_OF_RESOURCE_QUOTA = " is forbidden: exceeded quota: "
 _UNREACHED = re.compile(r'failed calling webhook "[^"]{1,253}\.gpu-tiers\.dev"')
 
 
@@ -48,6 +49,10 @@ class RefusedPods(Shown, frozen=True):
     tries_again: datetime
     ours: bool = True
     unreached: bool = False
+
+    @property
+    def of_resource_quota(self) -> bool:
+        return not self.ours and _OF_RESOURCE_QUOTA in self.sentence
 
     @property
     def controller_kind(self) -> str:

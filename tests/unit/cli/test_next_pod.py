@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_deployment, a_pod, a_tenant
+from tests.builders import a_deployment, a_job, a_pod, a_tenant
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Tree
 from tests.unit.cli.conftest import Answering
@@ -96,13 +96,13 @@ def test_a_rollout_is_not_stuck_where_its_new_pod_has_no_room_in_the_place_of_an
 # --- a Deployment whose label changed since its pod was refused
 
 
-def a_relabelled(quota: Tree) -> ApiOfObjects:
+def a_relabelled(quota: Tree, message: str = OVER_QUOTA) -> ApiOfObjects:
     """A Deployment of one pod of 1 GPU, refused as gpu-batch and now labelled gpu-training."""
     m4 = stored(a_deployment(a_pod().asking(1), "m4").json())
     m4["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
     maker = {"metadata": {"name": "m4-1", "namespace": "team-alpha", "uid": "uid-m4-1"}}
     made = {DEPLOYMENTS: [m4], REPLICASETS: [owned(maker, "Deployment", "m4")]}
-    refused = an_event("FailedCreate", "ReplicaSet", "m4-1", OVER_QUOTA)
+    refused = an_event("FailedCreate", "ReplicaSet", "m4-1", message)
     return ApiOfObjects(lists(quotas=(quota,), **made) | {"/api/v1/events": [refused]})
 
 
@@ -151,3 +151,34 @@ def test_a_workload_whose_next_pod_is_queued_reads_so(
     lines = says(answering, tmp_path, a_relabelled(quota), "why-pending", "deployment/m4")
     assert [line for line in lines if line.startswith(said)], lines
     assert any(line.startswith("To have it tried at once: ") for line in lines), "it takes its position earlier"
+
+
+# --- refusals of others, and of a workload that makes workloads
+
+
+OTHERS = {
+    "a ResourceQuota": ('pods "m4-x" is forbidden: exceeded quota: all, requested: pods=1, used: pods=9', False),
+    "another webhook": ('admission webhook "images.example.com" denied the request: unsigned', True),
+}
+
+
+@pytest.mark.parametrize(("message", "helps"), OTHERS.values(), ids=OTHERS)
+def test_a_try_at_once_is_no_advice_while_a_resourcequota_is_full(
+    answering: Answering, tmp_path: Path, message: str, helps: bool
+) -> None:
+    api = a_relabelled(a_mix(0, 0), message)
+    text = "\n".join(says(answering, tmp_path, api, "why-pending", "deployment/m4"))
+    assert "Another webhook or a ResourceQuota refuses them" in text
+    assert ("To have it tried at once" in text) is helps
+
+
+def test_a_cronjob_reads_that_its_job_is_refused(answering: Answering, tmp_path: Path) -> None:
+    job = a_job(a_pod().asking(4)).json()
+    nightly = {"schedule": "0 3 * * *", "jobTemplate": {"spec": job["spec"]}}
+    metadata = {"name": "nightly", "namespace": "team-alpha"}
+    cron = stored({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": nightly})
+    refused = an_event("FailedCreate", "CronJob", "nightly", OVER_QUOTA)
+    refused["involvedObject"]["apiVersion"] = "batch/v1"
+    api = ApiOfObjects(lists(**{"/apis/batch/v1/cronjobs": [cron]}) | {"/api/v1/events": [refused]})
+    lines = says(answering, tmp_path, api, "why-pending", "cronjob/nightly")
+    assert lines[2] == "Its Job is refused at admission: exceeded quota: no room [over-quota]"

@@ -316,16 +316,16 @@ def test_a_job_that_crashed_is_not_said_to_be_evicted(answering: Answering, tmp_
             {"podFailurePolicy": IGNORES},
             0,
             10,
-            "10 seconds after that. Its pods so far: 1 evicted (ignored by its podFailurePolicy).",
+            "10 seconds after the last one ended). Its pods so far: 1 evicted (ignored by its podFailurePolicy).",
         ),
         (
             3,
             {"podFailurePolicy": IGNORES},
             0,
             40,
-            "40 seconds after that. Its pods so far: 3 evicted (ignored by its podFailurePolicy).",
+            "40 seconds after the last one ended). Its pods so far: 3 evicted (ignored by its podFailurePolicy).",
         ),
-        (1, {}, 2, 20, "20 seconds after that. Its pods so far: 2 failed."),
+        (1, {}, 2, 20, "20 seconds after the last one ended). Its pods so far: 2 failed."),
     ],
 )
 def test_a_back_off_follows_from_the_failures_and_the_last_one(

@@ -35,9 +35,8 @@ async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]
     due_at = next_pod_of_job(max(failed + ignored, 1), last)
     left = due_at - datetime.now(UTC)
     why = "was evicted" if last_eviction and last_eviction.at >= last else "has failed"
-    pause = (
-        f"within {long_time(left)}, {long_time(due_at - last)} after that" if left > timedelta() else "at any moment"
-    )
+    after_end = f" ({long_time(due_at - last)} after the last one ended)"
+    pause = f"within {long_time(left)}{after_end}" if left > timedelta() else "at any moment"
     counted = [f"{failed} failed"] * (failed > 0) + [f"{ignored} evicted (ignored by its podFailurePolicy)"] * (
         ignored > 0
     )

@@ -161,7 +161,11 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         first = _of_how_many(found.pod, len(waiting), len(pods or ()))
         conclusion = (*found.sentences, first) if len(pods or ()) == 1 else (first, *found.sentences)
         return replace(found, sentences=(stuck, first) if stuck else conclusion)
-    lacks = _lacks_pods(asked, document, found.pod, waiting, pods or [])
+    lacks = (
+        "Its Job is refused"
+        if refused.controller_kind == "CronJob"
+        else _lacks_pods(asked, document, found.pod, waiting, pods or [])
+    )
     if stuck:
         sentences = (stuck, f"{lacks} at admission: {refused.sentence}", *found.sentences)
         return replace(found, sentences=sentences, refused=refused, waits=True)
@@ -217,8 +221,8 @@ async def _with_refusal(
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
     sentences.append(refused.said(now))
-    # A try at once helps only where the next one passes; of refusals of others that is unknown.
-    passes = still == "" or not (refused.ours or refused.unreached)
+    # A try at once helps only where the next one passes. Whether another webhook refuses it again is unknown.
+    passes = still == "" or not (refused.ours or refused.unreached or refused.of_resource_quota)
     controller = refused.controller if passes and refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
     return replace(
