@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster
 from webhook.cli.explain.explanation import next_decision, refusal_of
-from webhook.cli.explain.replacement import charge_of_existing, evicted_first, judge_without
+from webhook.cli.explain.replacement import charge_of_existing, evicted_first, ledger_without
 from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.judge import judge_of
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree, at, view
 from webhook.policy.quota.charges import Charge, never_fits, shortfall
@@ -45,7 +46,8 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     first = evicted_first(charged)
     if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
-    if refusal_of(await (await judge_without(asked, first)).finding(document), booked=False):
+    in_its_place = judge_of(asked.cluster, await ledger_without(asked, first), asked.policy)
+    if refusal_of(await in_its_place.finding(document), booked=False):
         return ""  # the old pod would end for nothing
     if document.kind != "Deployment":
         return f"A rollout is under way: its new pods wait for the quota that its old pods use. Set {field}: 0."
