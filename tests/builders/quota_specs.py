@@ -57,6 +57,12 @@ _HOURS = 'must be a quantity of 0 or more, such as 5000 or "0.5"'
 _PERIOD = "write per (Day, Week, Month or Quarter), or both from and until"
 _ORDER = "until has to be after from"
 _ONE_BUDGET = "two budgets are for the same tier, resourceFlavor and period: keep one"
+_HELD = {"gpuHours": 1, "per": "Day", "onExhausted": "Hold"}
+_LOWERED = {"gpuHours": 1, "per": "Week", "tier": "gpu-training", "onExhausted": "Demote"}
+_HELD_WHERE_PODS_RUN = "budgets: onExhausted Hold goes with Deny or Hold of the tenant; above its rows pods would run"
+_LOWERED_AND_HELD = (
+    "budgets: onExhausted Demote goes with no Hold: what is queued keeps its tier; leave one of them out"
+)
 _ELSEWHERE = "budgets and grants: quotaAuthority leaves the counting to another system; leave one of them out"
 _NO_ROW = "grants: one is for a tier and resourceFlavor that no row of quotas has"
 _YEAR = {"from": "2026-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
@@ -224,6 +230,16 @@ REFUSED: list[tuple[Tree, str, str]] = [
         {"backstop": "ResourceQuota", "onExceed": "Hold"},
         "backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
         "spec: backstop: ResourceQuotas would refuse what Hold lets wait; leave one of them out",
+    ),
+    *(
+        ({"budgets": budgets, **more}, said, f"spec: {said}")
+        for budgets, more, said in (
+            ([_HELD], {"onExceed": "Demote"}, _HELD_WHERE_PODS_RUN),
+            ([_HELD], {"onExceed": "Warn"}, _HELD_WHERE_PODS_RUN),
+            ([_LOWERED], {"onExceed": "Hold"}, _LOWERED_AND_HELD),
+            ([_LOWERED], {"quotas": [{"gpus": 1, "onExceed": "Hold"}]}, _LOWERED_AND_HELD),
+            ([_LOWERED, _HELD], {}, _LOWERED_AND_HELD),
+        )
     ),
     (
         {"backstop": "ResourceQuota", "budgets": [{"gpuHours": 1, "per": "Day", "onExhausted": "Hold"}]},

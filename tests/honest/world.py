@@ -308,6 +308,8 @@ class Simulation:
         def change(spec: Tree) -> Tree:
             only_hold = ("holdOrder", "reserveSeconds")
             found = {**{k: v for k, v in spec.items() if k not in only_hold}, "onExceed": action["to"]}
+            if "budgets" in spec:  # it takes no budget with Hold beside Demote either
+                found["budgets"] = [{**each, "onExhausted": action["to"]} for each in spec["budgets"]]
             if action["to"] in ("Demote", "Warn"):  # the API server takes no row with Hold there
                 rows = [{k: v for k, v in row.items() if k != "onExceed"} for row in spec["quotas"]]
                 return found | {"quotas": rows}

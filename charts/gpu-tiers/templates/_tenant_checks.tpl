@@ -62,6 +62,12 @@ tenants[{{ $index }}].spec.demoteTo[{{ $row }}]: {{ $tier }} stands there twice;
 tenants[{{ $index }}].spec.quotas: a row's onExceed Hold goes with Deny or Hold of the tenant; above its other rows pods would run
 {{- end -}}
 {{- $holds = or $holds (has "Hold" $exhausted) -}}
+{{- if and (has "Hold" $exhausted) (has $spec.onExceed (list "Demote" "Warn")) }}
+tenants[{{ $index }}].spec.budgets: onExhausted Hold goes with Deny or Hold of the tenant; above its rows pods would run
+{{- end -}}
+{{- if and $holds (has "Demote" $exhausted) }}
+tenants[{{ $index }}].spec.budgets: onExhausted Demote goes with no Hold: what is queued keeps its tier; leave one of them out
+{{- end -}}
 {{- if eq "ResourceQuota" (default "None" $spec.backstop) -}}
 {{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
 tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out
