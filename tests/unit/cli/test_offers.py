@@ -100,3 +100,21 @@ def test_a_demoted_deployment_whose_next_pod_is_refused_is_not_restarted(answeri
     said = explains(answering, tmp_path, "deployment/web", quota, pod, **{DEPLOYMENTS: [web], REPLICASETS: [made]})
     assert "would be refused now" in said
     assert "rollout restart" not in said
+
+
+@pytest.mark.parametrize(
+    ("tier", "rows", "waits"),
+    [
+        ("gpu-serving", {"gpu-batch": 8, "gpu-serving": 1}, False),
+        ("gpu-serving", {None: 8, "gpu-serving": 1}, True),
+        ("gpu-batch", {"gpu-batch": 8}, True),
+        ("gpu-interactive", {None: 8}, False),
+    ],
+)
+def test_a_queue_on_another_row_or_of_a_lower_tier_keeps_nobody_back(
+    answering: Answering, tmp_path: Path, tier: str, rows: dict[str | None, int], waits: bool
+) -> None:
+    quota = a_quota(rows=rows, onExceed="Hold")
+    quota["status"]["queue"] = {"workloads": 1, "pods": 1, "entries": [{"tier": tier, "gpus": "1", "pods": 1}]}
+    said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone"))
+    assert ("is queued: 1 workload waits" in said) is waits

@@ -282,9 +282,16 @@ def _waits_for(asked: AskedCluster, decided: Decision, tenant: Tenant | None, le
         return ""
     if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
-    usage, reserved = usage_met(ledger, tenant, asked.policy.tiers.rank(charge.tier))
+    tiers = asked.policy.tiers
+    usage, reserved = usage_met(ledger, tenant, tiers.rank(charge.tier))
     short = shortfall((charge,), tenant, usage)
-    line = tenant_shown(asked.quotas[tenant.name].quota).queue.workloads
+    # Those of its tier wait before it, and those of a higher one that counts on a row of its own. Not all are listed.
+    queue, shares = tenant_shown(asked.quotas[tenant.name].quota).queue, any(row.tier is None for row in tenant.bounds)
+    behind = (
+        each.tier != charge.tier and not (shares and tiers.rank(each.tier) > tiers.rank(charge.tier))
+        for each in queue.entries
+    )
+    line = queue.workloads - sum(behind)
     if short is None and not line:
         return ""
     no_room = NoRoom.of(replace(short, reserved=reserved)) if short else None
