@@ -70,6 +70,7 @@ class Oracle:
         in_booked_gang = kind == "Pod" and self._is_in_booked_gang(tree)
         expected.in_review.append(tree)
         reply = await self._server.create(tree)
+        self._note_hours()
         expected.in_review.remove(tree)
         answer = f"{'yes' if reply.allowed else reply.code} {reply.sentence} {reply.warnings or ''}"
         name = metadata.get("name") or metadata.get("generateName")
@@ -158,11 +159,15 @@ class Oracle:
 
     def _note(self) -> None:
         self.expected.note()
+        self._note_hours()
+        self._gangs.note()
+
+    def _note_hours(self) -> None:
+        """Note when hours are used up and when there are new ones: other rows bound the tenant then."""
         for tenant in self.expected.tenants():
             if self._spent.setdefault(tenant, []) != (spent := self.expected.spent(tenant)):
                 self.calm.quota_changed_at[tenant] = loop().time()
             self._spent[tenant] = spent
-        self._gangs.note()
 
     def _note_admitted(self, reply: Reply, tenant: str) -> None:
         """Note which gang is booked by this: a group is with its first pod that asks for GPUs.
