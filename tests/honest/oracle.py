@@ -174,7 +174,7 @@ class Oracle:
 
         A queue books a gang at its head, and what Warn admits over the quota is booked by nobody.
         """
-        tree, over = reply.tree or {}, any(each.startswith("exceeded quota") for each in reply.warnings)
+        tree, over = reply.tree or {}, any("exceeded quota" in each for each in reply.warnings)
         group = self.expected.group_of(tree) if tree["kind"] == "Pod" and gpus_of(tree) else None
         waits = self.expected.would_wait(tenant, self._whole_of(group or tree))
         if waits or over or not self.calm.knows_tenants() or not self.calm.knows_mode(tenant):
