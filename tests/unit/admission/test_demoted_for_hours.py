@@ -65,3 +65,11 @@ def test_a_pod_that_was_demoted_earlier_is_not_told_that_there_was_no_room(used_
 def test_a_tenant_without_such_a_budget_had_no_room() -> None:
     tenant = a_borrower(onExhausted="Deny").view()
     assert sentence(lacking(tenant, "gpu-training", None)) == "tenant alpha has no room for it in gpu-training:"
+
+
+@pytest.mark.parametrize(("used_hours", "queued"), [(0, True), (5010, False)])
+def test_a_used_up_budget_that_refuses_does_so_in_a_tenant_with_a_queue(used_hours: int, queued: bool) -> None:
+    tenant = a_borrower(used_hours, onExhausted="Deny").having("spec.onExceed", "Hold")
+    answer = asyncio.run(FakeApi(tenant).create(a_pod("p").asking(2).of_tier("gpu-training")))
+    assert answer.allowed is queued
+    assert queued or answer.sentence.startswith(f"exceeded quota: tenant alpha: {USED_UP}")

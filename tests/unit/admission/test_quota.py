@@ -127,7 +127,10 @@ async def test_where_the_tenant_is_warned_only() -> None:
     world = FakeApi(alpha(onExceed="Warn"))
     answers = await admitted(world, "4", "gpu-training", count=2)
     assert [answer.allowed for answer in answers] == [True, True]
-    assert answers[1].warnings[0].startswith("exceeded quota: tenant alpha: gpu-training is at 4 of 6 GPUs; this pod")
+    said = (
+        "It is admitted, because the tenant's onExceed is Warn: exceeded quota: tenant alpha: gpu-training is at 4 of"
+    )
+    assert answers[1].warnings[0].startswith(said)
 
 
 async def test_where_the_tenant_demotes() -> None:

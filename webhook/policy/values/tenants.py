@@ -187,7 +187,9 @@ class Tenant(msgspec.Struct, frozen=True):
         return not self.charged_elsewhere and (self.on_exceed == "Hold" or queues)
 
     def holds_on(self, tier: str | None, flavor: str | None) -> bool:
-        """Tell whether pods of that tier and flavor are queued."""
+        """Tell whether pods of that tier and flavor are queued. A used up budget that refuses them comes first."""
+        if any(row.on_exceed == "Deny" and row.counts(tier, flavor) for row in self.spent):
+            return False
         waits = self.on_exceed == "Hold" or any(row.has_queue and row.counts(tier, flavor) for row in self.bounds)
         return waits and not self.charged_elsewhere
 
