@@ -194,13 +194,15 @@ class TierOf(NamedTuple):
 class Replaces(NamedTuple):
     """The ways in which pods can be replaced. `deletable`: a Job goes on if its pods are deleted.
 
-    `not_ready` is the first of its pods that isn't ready, "" for none: a StatefulSet replaces no other before that.
-    `surges`: a rollout makes new pods before it ends old ones.
+    `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for one that isn't ready, and its
+    or a DaemonSet's strategy may leave them. `surges`: a rollout makes new pods before it ends old ones. `paused`: it
+    makes none.
     """
 
     deletable: bool = False
-    not_ready: str = ""
+    not_replaced: str = ""
     surges: bool = False
+    paused: bool = False
 
 
 def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, how: Replaces) -> str:
@@ -208,10 +210,11 @@ def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, h
 
     The template of a Job can't be changed.
     """
-    if kind.group == "apps" and kind.kind == "StatefulSet" and how.not_ready:
-        return f"kubectl delete pod {how.not_ready} -n {namespace}"
+    if kind.group == "apps" and kind.kind in ("StatefulSet", "DaemonSet") and how.not_replaced:
+        return f"kubectl delete pod {how.not_replaced} -n {namespace}"
     if kind.group == "apps" and kind.kind in ("Deployment", "StatefulSet", "DaemonSet"):
-        return f"kubectl rollout restart {kind.kind.lower()}/{name} -n {namespace}"
+        again = f"kubectl rollout restart {kind.kind.lower()}/{name} -n {namespace}"
+        return f"kubectl rollout resume {kind.kind.lower()}/{name} -n {namespace}; {again}" if how.paused else again
     in_template = given.step in ("label", "class") and given.bearer is None
     if kind == JOB and how.deletable and not in_template:
         return f"kubectl delete pod -n {namespace} -l batch.kubernetes.io/job-name={name}"

@@ -118,3 +118,30 @@ def test_a_queue_on_another_row_or_of_a_lower_tier_keeps_nobody_back(
     quota["status"]["queue"] = {"workloads": 1, "pods": 1, "entries": [{"tier": tier, "gpus": "1", "pods": 1}]}
     said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone"))
     assert ("is queued: 1 workload waits" in said) is waits
+
+
+@pytest.mark.parametrize(
+    "strategy", [{"type": "OnDelete"}, {"rollingUpdate": {"partition": 5}}, {"type": "RollingUpdate"}]
+)
+def test_pods_that_no_rollout_replaces_are_deleted(
+    answering: Answering, tmp_path: Path, strategy: dict[str, Any]
+) -> None:
+    db = of_tier(a_workload("apps/v1", "StatefulSet", "db"), "gpu-training", replicas=2, updatedReplicas=2)
+    template = a_pod().asking(2).template()
+    db["spec"] = {"replicas": 2, "serviceName": "db", "template": template, "updateStrategy": strategy}
+    pods = [owned(a_stored_pod(f"db-{n}", node="node-a", phase="Running"), "StatefulSet", "db") for n in range(2)]
+    pods[0]["spec"]["priorityClassName"] = "gpu-training"
+    for each in pods:
+        each["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    said = explains(answering, tmp_path, "statefulset/db", a_quota(rows={None: 8}), *pods, **{STATEFULSETS: [db]})
+    by_itself = strategy == {"type": "RollingUpdate"}
+    assert ("kubectl rollout restart statefulset/db" in said) is by_itself
+    assert ("kubectl delete pod db-1 -n team-alpha" in said) is not by_itself, "db-0 has the tier by now"
+
+
+def test_a_paused_deployment_without_pods_waits_for_no_quota(answering: Answering, tmp_path: Path) -> None:
+    web = of_tier(a_deployment(a_pod().asking(2), name="web"), "gpu-batch")
+    web["spec"]["paused"] = True
+    quota = a_quota(uses("other", 2, "gpu-batch"), rows={None: 2})
+    api = ApiOfObjects(lists(quotas=(quota,), **{DEPLOYMENTS: [web]}))
+    assert "It is paused (spec.paused)" in "\n".join(says(answering, tmp_path, api, "why-pending", "deployment/web"))

@@ -111,10 +111,16 @@ def test_how_pods_are_replaced(kind: str, step: str, deletable: bool, command: s
 
 
 def test_a_statefulset_replaces_no_pod_while_one_is_not_ready() -> None:
-    given, how = Assignment(None, "label", Phrase("x")), Replaces(not_ready="db-0")
+    given, how = Assignment(None, "label", Phrase("x")), Replaces(not_replaced="db-0")
     assert (
         replacement(GroupKind("apps", "StatefulSet"), "db", given, "alpha", how) == "kubectl delete pod db-0 -n alpha"
     )
+
+
+def test_a_paused_deployment_is_resumed_before_it_is_restarted() -> None:
+    given = Assignment(None, "label", Phrase("x"))
+    command = replacement(GroupKind("apps", "Deployment"), "web", given, "alpha", Replaces(paused=True))
+    assert command == f"kubectl rollout resume deployment/web -n alpha; {RESTART}"
 
 
 def test_a_group_is_named_whether_a_workload_makes_it_or_not() -> None:

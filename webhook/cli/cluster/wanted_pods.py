@@ -24,6 +24,8 @@ def asks_for_none(document: Document, kinds: KindTable) -> str:
             "It is suspended (spec.suspend), so it has no pods until it is resumed, by a queue such as Kueue or by "
             "hand."
         )
+    if document.kind == "Deployment" and at(tree, "spec.paused") is True and not at(tree, "status.replicas"):
+        return f"It is paused (spec.paused): it makes no pods until kubectl rollout resume deployment/{document.name}."
     if row and row.managed_by and (manager := manager_elsewhere(tree, row)):
         return f"{manager} manages it ({row.managed_by.field}), so no controller of this cluster makes its pods."
     return "It asks for no pod: its count is 0." if pods_asked(document, kinds) == 0 else ""

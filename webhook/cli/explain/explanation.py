@@ -231,7 +231,8 @@ async def _with_changes(
 
     # 2. What closes other tiers to it, and how its pods are replaced. A rollout makes new pods beside the old ones.
     situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name)
-    together, how = bool(gang) or gang_of_pod(main.facts) is not None, await replaced_by(asked, document, pods)
+    together = bool(gang) or gang_of_pod(main.facts) is not None
+    how = await replaced_by(asked, document, pods, main.facts, tier)
     closed = closed_tiers(decided, situation, together=together)
     owners = main.facts.owners
     kind, name = (owners[-1].kind, owners[-1].name) if owners else (document.group_kind, document.name)
@@ -294,7 +295,10 @@ def _waits_for(asked: AskedCluster, decided: Decision, tenant: Tenant | None, le
     line = queue.workloads - sum(behind)
     if short is None and not line:
         return ""
-    no_room = NoRoom.of(replace(short, reserved=reserved)) if short else None
+    if short:  # the numbers are those of the table of rows
+        usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier))
+        short = replace(short, usage=usage, reserved=reserved)
+    no_room = NoRoom.of(short) if short else None
     order = f". {sentence(order_of_queue(tenant))}" if line else ""
     return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
 

@@ -1,6 +1,7 @@
 """Tells what would give an existing object another tier, by the room that there is now and by its own pods."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from msgspec import structs
 
@@ -11,11 +12,13 @@ from webhook.kube.client import path
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named
-from webhook.objects.view import Tree, at, listed, view
+from webhook.objects.refusal import Refused
+from webhook.objects.view import Tree, at, listed, mapped, view
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision
 from webhook.policy.quota.charges import never_fits
 from webhook.policy.quota.queue_status import hold_warnings
+from webhook.policy.values.facts import Facts
 from webhook.report.explained import JOB, Explained, Replaces, TierOf, changes, job_outlasts_deletions
 from webhook.report.waiting import running_pods
 
@@ -32,15 +35,32 @@ async def outlasts_deletions(asked: AskedCluster, document: Document, pods: list
     return pods is not None and job_outlasts_deletions(job, [*running_pods(pods)])
 
 
-async def replaced_by(asked: AskedCluster, document: Document, pods: list[Tree] | None) -> Replaces:
-    """Return what is known of how an object's pods can be replaced; `pods` are those of a workload."""
-    ready = {each["metadata"]["name"]: _is_ready(each) for each in ([document.tree] if pods is None else pods)}
-    row = asked.policy.kinds.by_kind.get(document.group_kind)
+async def replaced_by(
+    asked: AskedCluster, document: Document, pods: list[Tree] | None, facts: Facts, tier: str
+) -> Replaces:
+    """Return what is known of how an object's pods can be replaced by others of a tier.
+
+    `pods` are those of a workload. The outermost owner of a pod is read, if the user may.
+    """
+    there, owner = [document.tree] if pods is None else pods, document.tree
+    if pods is None and facts.owners:
+        owner, last = {}, facts.owners[-1]
+        with suppress(Refused):
+            owner = await asked.cluster.lookups.stored_workload(document.namespace, last.name, last.row)
+    spec = mapped(at(owner, "spec"))
+    row, tiers = asked.policy.kinds.by_kind.get(document.group_kind), asked.policy.tiers
     surges = row is not None and any(each.id == "queued-surge" for each in hold_warnings(document.tree, row))
+    blocking = [each for each in there if not _is_ready(each)]
+    others = [each for each in there if (found := tiers.of_class(_class(each))) is None or found.name != tier]
+    strategy = mapped(spec.get("updateStrategy"))
+    stay = strategy.get("type") == "OnDelete" or at(strategy, "rollingUpdate.partition")
+    # All that stay by themselves, first those that have another tier already asked for.
+    deleted = there if stay else blocking
     return Replaces(
         deletable=await outlasts_deletions(asked, document, pods),
-        not_ready=next((name for name, is_ready in ready.items() if not is_ready), ""),
+        not_replaced=" ".join(name_of(each) for each in ([each for each in deleted if each in others] or deleted)),
         surges=surges,
+        paused=spec.get("paused") is True,
     )
 
 
@@ -96,6 +116,14 @@ def tier_changes(
         keeps=", ".join(dict.fromkeys(tiers)),
     )
     yield from [*found] or [none_open(closed, own)]
+
+
+def name_of(tree: Tree) -> str:
+    return str(tree["metadata"]["name"])
+
+
+def _class(pod: Tree) -> str:
+    return str(at(pod, "spec.priorityClassName") or "")
 
 
 def _is_ready(pod: Tree) -> bool:
