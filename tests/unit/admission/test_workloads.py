@@ -247,7 +247,8 @@ async def test_no_tier_is_a_way_round_the_total() -> None:
     assert beyond.warnings == [
         (
             "tenant alpha: gpu-batch is at 0 of 4 GPUs; this Deployment asks for 6 in all: pods that have no room "
-            "there run as gpu-interactive, which gpu-training, gpu-serving, gpu-batch may evict"
+            "there run as gpu-interactive, which gpu-training, gpu-serving, gpu-batch may evict, and are "
+            "refused once that is full"
         ),
         f"{total} start now",
     ]
