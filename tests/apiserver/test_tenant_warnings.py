@@ -64,8 +64,12 @@ def test_names_that_do_not_exist_are_refused_and_nothing_else_is_locked(
     ]
     installed.eventually(lambda: _ready(installed, quota) == "UnknownTier", "the condition names it")
     assert str(installed.condition(quota, "Ready")["message"]).endswith("; this row limits nothing")
-    shown = installed.cluster.kubectl("get", "tenantquota", quota, "--no-headers").stdout
-    assert re.split(r" {2,}", shown)[1:3] == ["Warn", "gold 0/-"]
+
+    def columns() -> list[str]:
+        shown = installed.cluster.kubectl("get", "tenantquota", quota, "--no-headers").stdout
+        return re.split(r" {2,}", shown)[1:3]
+
+    installed.eventually(lambda: columns() == ["Warn", "gold 0/-"], "its columns")
     assert apply(installed, quota, namespace, quotas=[{"tier": "glod", "gpus": 1}]).code != 0
 
 
