@@ -29,6 +29,7 @@ NOBODYS = "refused for GPUs that nobody will use"
 OF_HOURS = "GPU-hours"
 """Stands in a sentence on a budget that is used up."""
 CANT_START = "can start now"
+NONE_STARTS = "none of its pods can start now"
 LENT_TIER = "gpu-batch"
 """The lower tier that runs what is over quota, of whatever type: those of other types are lent to nobody."""
 
@@ -136,8 +137,13 @@ class CreateChecks:
                 self._fail("workload warned with room", about, warning=warning, bounds=expected.lately(tenant))
             if exceed == "Warn" and fair and CANT_START in warning:
                 self._fail("says that it can't start, and it runs", subject, warning=warning)
-            serves = kind == "LeaderWorkerSet"  # to what serves no lower tier is lent
-            lower = fair and exceed == "Demote" and not serves and self._has_room_below(tenant, more)
+            least = expected.whole_of(tree) if kind in GANGS else []
+            elastic = least != [each.whole for each in expected.declared(tree, fully=True)] if least else False
+            booked = reply.tree is not None and uid_of(reply.tree) in expected.reviewed
+            if elastic and booked and not old and NONE_STARTS in warning:
+                self._fail("says that no pod starts, and an elastic gang does", subject, warning=warning)
+            keeps = elastic or kind == "LeaderWorkerSet"  # its tier, where its least runs; to what serves none is lent
+            lower = fair and exceed == "Demote" and not keeps and self._has_room_below(tenant, more)
             if lower and CANT_START in warning:
                 self._fail("says that it can't start, and it runs lower", subject, warning=warning)
 

@@ -167,3 +167,15 @@ async def test_an_elastic_gang_that_runs_lower_lacks_only_what_the_total_lacks(t
     assert any("run as gpu-batch" in each for each in said), said
     assert not any("gpu-training is at" in each for each in said), said
     assert any("the total is at 4 of 7" in each for each in said) == (total == 7), said
+
+
+@pytest.mark.parametrize("on_exceed", ["Demote", "Deny"])
+async def test_an_elastic_gang_whose_least_runs_is_not_told_that_none_of_its_pods_can_start(on_exceed: str) -> None:
+    world = FakeApi(a_tenant(onExceed=on_exceed).allowing(4, tier="gpu-training").allowing(16))
+    assert (await world.create(a_pod("first").asking(2).of_tier("gpu-training"))).allowed
+    elastic = {"minReplicas": 2, "maxReplicas": 4}
+    job = a_pytorchjob(a_pod().asking(1), workers=4).having("spec.elasticPolicy", elastic).of_tier("gpu-training")
+    answer = await world.create(job)
+    assert answer.allowed
+    (said,) = (each for each in answer.warnings if "is at 2 of 4 GPUs" in each)
+    assert "none" not in said

@@ -227,7 +227,9 @@ def whole_fit(
             full = usage.get(row, _NONE) + applied.smallest > row.hard and all(
                 row.counts(each.tier, each.flavor) for each in charges
             )
-            starts = "none" if applied.whole or full else "not all"
+            starts = (
+                "none" if (applied.whole and strict) or full else "not all"
+            )  # an elastic gang begins with its least
             warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
             queued |= applied.may_queue(charge, tenant)
     return QuotaVerdict(None, tuple(warnings), queued=queued)
