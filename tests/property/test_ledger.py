@@ -26,6 +26,8 @@ class Book:
         self.ledger = CountedLedger(lambda: self.now, lambda _: "alpha", patience=0)
 
     def book(self, uid: str, charge: Charge) -> None:
+        if uid in self.entries and self.entries[uid][1] == float("inf"):
+            return  # it is stored, so its create is over: a webhook is asked before that, and once
         before = self.ledger.usage(self.tenant)
         answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,), "rs", uid)))
         if isinstance(answer, Booked):
