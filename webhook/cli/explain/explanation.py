@@ -221,9 +221,8 @@ async def _with_changes(
         ledger = ledger_without_gang(tenant, account, gang[0].gang)
     elif leaving:
         ledger = await ledger_without(asked, leaving)
-    in_slot = (
-        replaced and leaving and there.owned and not queued and class_now(leaving, asked.policy.tiers).tier == tier
-    )
+    is_made_again = replaced and leaving and not queued and (pods is not None or there.owned)
+    in_slot = is_made_again and class_now(leaving or {}, asked.policy.tiers).tier == tier
     if not (there.message or gang or in_slot):
         there = replace(there, waits_for=_waits_for(asked, decided, tenant, ledger))
     if has_ended(document.tree):
