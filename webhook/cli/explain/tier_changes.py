@@ -11,7 +11,7 @@ from webhook.cli.manifests.documents import Document
 from webhook.kube.client import path
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.pods import Named
+from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, listed, mapped, view
 from webhook.policy.assignment.request import Assignment
@@ -50,15 +50,14 @@ async def replaced_by(
     spec = mapped(at(owner, "spec"))
     row, tiers = asked.policy.kinds.by_kind.get(document.group_kind), asked.policy.tiers
     surges = row is not None and any(each.id == "queued-surge" for each in hold_warnings(document.tree, row))
-    blocking = [each for each in there if not _is_ready(each)]
-    others = [each for each in there if (found := tiers.of_class(_class(each))) is None or found.name != tier]
     strategy = mapped(spec.get("updateStrategy"))
     stay = strategy.get("type") == "OnDelete" or at(strategy, "rollingUpdate.partition")
-    # All that stay by themselves, first those that have another tier already asked for.
-    deleted = there if stay else blocking
+    # Those that no rollout replaces, without those that have the tier by now, unless all have it.
+    stuck = [view(each, Pod) for each in there if stay or not _is_ready(each)]
+    others = [each for each in stuck if tiers.of_class(each.spec.priority_class_name) != tiers.get(tier)]
     return Replaces(
         deletable=await outlasts_deletions(asked, document, pods),
-        not_replaced=" ".join(name_of(each) for each in ([each for each in deleted if each in others] or deleted)),
+        not_replaced=" ".join(each.metadata.name for each in others or stuck),
         surges=surges,
         paused=spec.get("paused") is True,
     )
@@ -116,14 +115,6 @@ def tier_changes(
         keeps=", ".join(dict.fromkeys(tiers)),
     )
     yield from [*found] or [none_open(closed, own)]
-
-
-def name_of(tree: Tree) -> str:
-    return str(tree["metadata"]["name"])
-
-
-def _class(pod: Tree) -> str:
-    return str(at(pod, "spec.priorityClassName") or "")
 
 
 def _is_ready(pod: Tree) -> bool:
