@@ -228,7 +228,7 @@ async def _with_changes(
     if has_ended(document.tree):
         return there
 
-    # 2. What closes other tiers to it, and how its pods are replaced. A rollout makes new pods beside the old ones.
+    # 2. What closes other tiers to it, and how its pods are replaced. A rollout may make new ones before old ones end.
     situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name)
     together = bool(gang) or gang_of_pod(main.facts) is not None
     how = await replaced_by(asked, document, pods, main.facts, tier)
@@ -239,7 +239,7 @@ async def _with_changes(
     if command and how.surges:
         surging = closed_tiers(decided, replace(situation, ledger=asked.ledger), together=together)
         if any(surging[each] and not closed[each] for each in closed):
-            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, as there is no room beside its old pods)"
+            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, as there is room for no pod more)"
     return replace(there, changes=tuple(tier_changes(document, there, given, decided, closed, command)))
 
 
