@@ -23,7 +23,6 @@ from webhook.objects.pods import Metadata, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
 from webhook.objects.view import View, read, view
-from webhook.policy.assignment.limits import open_tiers
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
 from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, blocked_by, of_tier, why_queued
@@ -204,7 +203,7 @@ async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedSho
     whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
     native = await asked.cluster.lookups.native_quotas(document.namespace)
     closed, found = closed_tiers(decision, Situation(asked.ledger, native), together=False), list[str]()
-    for tier in (each for each in open_tiers(decision.tier_request, charge) if not closed[each.name]):
+    for tier in (each for each in tiers if not closed[each.name]):
         usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name))
         for each, left in alternatives(whole, tenant, usage, [tier]):
             found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")
