@@ -122,7 +122,16 @@ class Draft:
                 self._names[_name(entry)] += 1
                 self._under_way[entry.namespace] += 1
                 return Booked()
-        return self._shortfall(booking, entry)
+        return self._shortfall(booking, entry, heads)
+
+    def lacks(self, booking: Booking | GangBooking) -> Shortfall | None:
+        """Return the row without room for a booking even if nothing were reserved for the queue; None for none."""
+        if isinstance(booking, GangBooking):
+            return self._shortfall_of_gang(booking, self._reservation(booking), ())
+        entry = _pod(booking, self._tenant)
+        if any(self._row_without_room(tried, ()) is None for tried in self._tries(booking, entry)):
+            return None
+        return self._shortfall(booking, entry, ())
 
     def adds_nothing(self, booking: Booking) -> bool:
         """Tell whether a pod would add GPUs to no row. Most pods can't, and are not tried."""
@@ -163,12 +172,8 @@ class Draft:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
 
         # 3. The whole gang is booked or nothing of it.
-        heads = self._reserved_before(booking)
-        row = self._row_without_room(reservation, heads)
-        if row is not None:
-            others_use = self._with_reserved(self._books.without_gang(reservation), heads)
-            short = shortfall(booking.charges, self._tenant, others_use)
-            return short or Shortfall(booking.charges[0], row, others_use)
+        if short := self._shortfall_of_gang(booking, reservation, self._reserved_before(booking)):
+            return short
         self._books = self._books.with_entry(reservation)
         for each in known:
             del self._entries[each.key]
@@ -256,9 +261,18 @@ class Draft:
         queued = free_for_queue(usage, heads, self._tenant)
         return {row: gpus + queued[row] for row, gpus in usage.items()}
 
-    def _shortfall(self, booking: Booking, entry: Entry) -> Shortfall:
+    def _shortfall_of_gang(
+        self, booking: GangBooking, reservation: Entry, heads: Collection[Entry]
+    ) -> Shortfall | None:
+        row = self._row_without_room(reservation, heads)
+        if row is None:
+            return None
+        others_use = self._with_reserved(self._books.without_gang(reservation), heads)
+        return shortfall(booking.charges, self._tenant, others_use) or Shortfall(booking.charges[0], row, others_use)
+
+    def _shortfall(self, booking: Booking, entry: Entry, heads: Collection[Entry]) -> Shortfall:
         """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
-        shared, heads = {claim for charge in booking.charges for claim in charge.shared}, self._reserved_before(booking)
+        shared = {claim for charge in booking.charges for claim in charge.shared}
         usage = self._with_reserved(self._books.without(shared), heads)
         row = self._row_without_room(entry, heads) or self._tenant.bounds[0]
         return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)

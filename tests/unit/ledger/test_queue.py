@@ -108,6 +108,21 @@ def test_a_queue_behind_vacant_slots_of_another_gang_sums_the_account_few_times(
     assert len(sums) < 20
 
 
+def test_who_is_behind_the_head_and_lacks_room_too_reads_the_row_and_who_only_waits_for_the_head_does_not() -> None:
+    """The head needs room in its tier first, so one behind it that needs the total alone may start before it."""
+    owner = replace(EIGHT, rows=(QuotaRow(Decimal(4), tier="gpu-training"), QuotaRow(Decimal(8))))
+    gated = [Gated(priority, f"2026-01-01T00:00:0{n}Z", "1") for n, priority in enumerate((1000, 400, 400))]
+    view = a_view(
+        head=a_holding("head", charge=Charge(Decimal(3), "gpu-training"), gated=gated[0]),
+        large=a_holding("large", 2, gated=gated[1]),
+        small=a_holding("small", 1, gated=gated[2]),
+    )
+    account = an_account(Entry(of="other", wants=(Charge(Decimal(3), "gpu-training"),)), used=4)
+    copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
+    short = [(each.waiting.uid, each.short and each.short.row.label) for each in book_queue(copy, view)]
+    assert short == [("head", "gpu-training"), ("large", "total"), ("small", None)]
+
+
 def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:
     """The waiting pods would otherwise each be one: the account and the time of a round would grow with them."""
     waiting = {f"next-{index}": a_holding(f"next-{index}", controller="rs", gated=GATED) for index in range(3)}

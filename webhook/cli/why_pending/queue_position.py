@@ -75,9 +75,10 @@ def _why(tenant: TenantShown, place: QueuedShown, by_itself: str = "") -> str:
 
 
 def _short(row: RowShown, place: QueuedShown) -> NoRoom:
-    """Return the row without room. The reservation for the queue is the head's own."""
-    for_queue = row.reserved_for_queue if place.nth > 1 else 0
-    used, ahead, hard = (Decimal(str(each)) for each in (row.used + row.reserved + for_queue, for_queue, row.hard))
+    """Return the row without room. What the queue reserves counts for one that has room but for others before it."""
+    booked = row.used + row.reserved
+    for_queue = 0 if place.nth == 1 or booked + place.gpus > row.hard else row.reserved_for_queue
+    used, ahead, hard = (Decimal(str(each)) for each in (booked + for_queue, for_queue, row.hard))
     subject = "the total" if row.subject == "total" else row.subject
     return NoRoom(subject, used, hard, never=place.gpus > row.hard, reserved=ahead)
 

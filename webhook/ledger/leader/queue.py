@@ -55,7 +55,7 @@ class QueuedUnit(msgspec.Struct, frozen=True):
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """A unit that stays queued, because a row is `short` or because it is behind another one."""
+    """A unit that stays queued, because a row is `short` for it or because it is behind another one alone."""
 
     waiting: QueuedUnit
     short: Shortfall | None = None
@@ -206,6 +206,7 @@ class _Queue:
         # 2. By the identity of charges: the leader's view has one object for equal charges of thousands of pods.
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
         self._full = dict[int, Shortfall]()
+        self._lacks = dict[int, Shortfall | None]()
 
     def adds_nothing(self, pod: GatedPod) -> bool:
         """Book a pod if it adds nothing to any row, and tell whether it was booked."""
@@ -220,14 +221,15 @@ class _Queue:
             waiting = replace(waiting, pods=self._not_booked(waiting.pods))
             if not waiting.pods:
                 return
-        rows = self._rows(waiting)
+        rows, booking = self._rows(waiting), waiting.gang or booking_of(waiting.first, self._tenant)
+        charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
         if rows & self._reserved:
-            yield Queued(waiting)
+            if not charge or charge not in self._lacks:
+                self._lacks[charge] = self._copy.draft.lacks(booking)
+            yield Queued(waiting, self._lacks[charge])
             return
 
         # 2. Book it. If one of thousands of equal pods has no room, the others have none either.
-        charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
-        booking = waiting.gang or booking_of(waiting.first, self._tenant)
         answer = self._full.get(charge) or self._booked(waiting, booking)
         if isinstance(answer, Booked):
             # The pods beyond a gang's minimum are booked one by one, at the position of their gang.
