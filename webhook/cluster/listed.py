@@ -74,10 +74,11 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     weights = policy.weights
     # A device plugin that is gone leaves a 0. The scheduler then takes such a resource from DRA.
     offers = {name: count for name, count in offered.items() if count and name in weights and weights.is_whole(name)}
+    once = weights.without_cards(weights.of_container(offers))  # each GPU once
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
         name=found.metadata.name,
-        gpus=sum((weights[name] * count for name, count in weights.each_once(offers).items()), Decimal(0)),
+        gpus=sum((weights[name] * count for name, count in once.items()), Decimal(0)),
         cpu=offered.get("cpu", Decimal(0)),
         memory=offered.get("memory", Decimal(0)),
         flavor=flavor_on(found.metadata.labels, policy.flavors),

@@ -5,10 +5,11 @@ Controllers make PodGroups of a Workload's templates. Any other workload in gpu-
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from webhook.objects.pods import ManagedFields, Metadata, PodClaim
-from webhook.objects.view import View
+from webhook.objects.view import View, at
 
 
 class PodGroupTemplate(View, frozen=True):
@@ -42,7 +43,7 @@ class SchedulingWorkload(View, frozen=True):
 
     def templates(self) -> Iterator[tuple[str, PodGroupTemplate]]:
         """Yield all templates of the tree, each with its field such as `spec.podGroupTemplates[0]`."""
-        yield from _templates_below("spec", self.spec)
+        return _templates_below("spec", self.spec)
 
     def template(self, name: str) -> PodGroupTemplate | None:
         return next((each for _, each in self.templates() if each.name == name), None)
@@ -147,18 +148,9 @@ class PodGroup(View, frozen=True):
         if not self.metadata.managed_fields:
             return self.spec.disruption_mode is not None
         applied = [each.fields_v1 for each in self.metadata.managed_fields if each.operation == "Apply"]
-        return any(_has(each, "f:spec", "f:disruptionMode") for each in applied) or _has(
-            _json(self.metadata.annotations.get(LAST_APPLIED, "")), "spec", "disruptionMode"
-        )
-
-
-def _has(tree: object, outer: str, inner: str) -> bool:
-    half = tree.get(outer) if isinstance(tree, dict) else None
-    return isinstance(half, dict) and half.get(inner) is not None
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        if any(at(each, "f:spec.f:disruptionMode") is not None for each in applied):
+            return True
+        with suppress(ValueError, RecursionError):
+            sent = json.loads(self.metadata.annotations.get(LAST_APPLIED, ""))
+            return at(sent, "spec.disruptionMode") is not None
+        return False

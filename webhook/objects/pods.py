@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import field
 
 from webhook.objects.refusal import Reason, Refused, shown
-from webhook.objects.view import View, at
+from webhook.objects.view import View, at, item_at, listed
 
 Quantity = str | int | float
 
@@ -370,12 +370,5 @@ def is_filled_in(tree: object, *field: str) -> bool:
 
     An object without managedFields has not been through an API server: its author wrote all of it.
     """
-    entries = at(tree, "metadata.managedFields")
-    return isinstance(entries, list) and bool(entries) and not any(_manages(each, field) for each in entries)
-
-
-def _manages(entry: object, field: tuple[str, ...]) -> bool:
-    found = entry.get("fieldsV1") if isinstance(entry, dict) else None
-    for step in field:
-        found = found.get(f"f:{step}") if isinstance(found, dict) else None
-    return found is not None
+    entries, managed = listed(at(tree, "metadata.managedFields")), ("fieldsV1", *(f"f:{step}" for step in field))
+    return bool(entries) and all(item_at(each, managed) is None for each in entries)

@@ -126,13 +126,8 @@ def _line(key: str, operator: str, *values: str) -> NodeRequirement:
     return NodeRequirement(key=key, operator=operator, values=values)
 
 
-class _TopologyLine(View, frozen=True):
-    key: str = ""
-    values: tuple[str, ...] = ()
-
-
 class _Topology(View, frozen=True):
-    match_label_expressions: tuple[_TopologyLine, ...] = ()
+    match_label_expressions: tuple[NodeRequirement, ...] = ()
 
 
 class StorageClass(View, frozen=True):

@@ -133,7 +133,13 @@ def with_at(holder: Tree, path: str, value: object) -> Tree:
 
 def all_at(tree: object, path: str) -> Iterator[Found]:
     """Yield the values at a path in which `*` is each list item or map value; None if only the last step is missing."""
-    return _walk(tree, steps(path), ())
+    found: list[Found] = [((), tree)]
+    for step in steps(path):
+        if step == "*":
+            found = [((*taken, key), item) for taken, each in found for key, item in _items(each)]
+        else:
+            found = [((*taken, step), each.get(step)) for taken, each in found if isinstance(each, dict)]
+    yield from found
 
 
 def steps(path: str) -> list[str]:
@@ -149,16 +155,6 @@ def mapped(found: object) -> Tree:
 def listed(found: object) -> list[Any]:
     """Return a list; an empty one for any other value."""
     return found if isinstance(found, list) else []
-
-
-def _walk(tree: object, path: list[str], taken: tuple[str, ...]) -> Iterator[Found]:
-    if not path:
-        yield taken, tree
-    elif path[0] == "*":
-        for key, item in _items(tree):
-            yield from _walk(item, path[1:], (*taken, key))
-    elif isinstance(tree, dict):
-        yield from _walk(tree.get(path[0]), path[1:], (*taken, path[0]))
 
 
 def _items(tree: object) -> Iterator[tuple[str, object]]:

@@ -4,7 +4,7 @@ kube-scheduler evicts for a resource that the node's device plugin has. It evict
 pod asks by a claim or by the extended resource of a DeviceClass (KEP-5690 is open).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -75,25 +75,19 @@ class GpuSupply(msgspec.Struct, frozen=True):
         """Return the nodes whose device plugin has a resource."""
         return tuple(node.name for node in self.nodes if name in node.plugins)
 
-    def with_devices(self, device_class: DeviceClass) -> tuple[str, ...]:
-        """Return the nodes that serve a class by DRA: its driver is there, and no device plugin has its resource."""
-        resource = device_class.extended_resource_name
-        there = (node for node in self.nodes if _has_driver(node, device_class))
-        return tuple(node.name for node in there if not resource or resource not in node.plugins)
-
     def served(self, classes: Mapping[str, DeviceClass], weights: Weights) -> tuple[ServedClass, ...]:
         """Return the DeviceClasses of GPUs that nodes serve by DRA."""
         gpus = (each for each in classes.values() if weights.of_devices(each.name) > 0)
-        found = (
-            ServedClass(
-                each.name,
-                each.extended_resource_name,
-                self.with_devices(each),
-                self.with_plugin(each.extended_resource_name) if each.extended_resource_name else (),
-            )
-            for each in sorted(gpus, key=lambda each: each.name)
-        )
-        return tuple(each for each in found if each.by_devices)
+        found: list[ServedClass] = []
+        for each in sorted(gpus, key=lambda each: each.name):
+            resource, drivers = each.extended_resource_name, drivers_in(each.selectors)
+            by_plugin = self.with_plugin(resource) if resource else ()
+            # DRA serves it where its driver is, unless a device plugin has its resource there.
+            others = [node for node in self.nodes if not resource or resource not in node.plugins]
+            by_devices = tuple(node.name for node in others if _has_driver(node, drivers))
+            if by_devices:
+                found.append(ServedClass(each.name, resource, by_devices, by_plugin))
+        return tuple(found)
 
 
 NO_SUPPLY = GpuSupply()
@@ -107,6 +101,5 @@ def resources_of_classes(classes: Iterable[DeviceClass]) -> frozenset[str]:
     )
 
 
-def _has_driver(node: NodeSupply, device_class: DeviceClass) -> bool:
-    wanted = drivers_in(device_class.selectors)
+def _has_driver(node: NodeSupply, wanted: Collection[str]) -> bool:
     return bool(node.drivers.intersection(wanted)) if wanted else any(map(is_accelerator_driver, node.drivers))

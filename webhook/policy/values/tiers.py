@@ -85,16 +85,9 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
     if live is None:
         raise Refused(Reason.PRIORITY_CLASS, "class-missing", name=name, tier=tier.name)
     own, calm = classes_of(tier)
-    wanted = own if name == own.name else calm
-    for attribute, there, due in _differences(live, wanted):
+    for field, there, due in _differences(live, own if name == own.name else calm):
         raise Refused(
-            Reason.PRIORITY_CLASS,
-            "class-differs",
-            name=name,
-            attribute=attribute,
-            there=there,
-            due=due,
-            tier=tier.name,
+            Reason.PRIORITY_CLASS, "class-differs", name=name, attribute=field, there=there, due=due, tier=tier.name
         )
     return live
 

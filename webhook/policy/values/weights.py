@@ -172,10 +172,6 @@ class Weights:
         found = self._classes.get(device_class) or DeviceClass(device_class)
         return self._of_profile(profile or found.profile) if found.may_be_gpus else NOTHING
 
-    def each_once(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
-        """Return the counted resources of a node, or of a pod with one container, each GPU once."""
-        return self.without_cards(self.of_container(amounts))
-
     def of_container(self, amounts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         """Return the counted resources of a container, each GPU once except for possible network cards.
 
