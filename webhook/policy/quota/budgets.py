@@ -72,17 +72,21 @@ def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
     """Return a tenant with the rows that hold now, by what the leader has noted in the status."""
     if not tenant.budgets and not tenant.grants:
         return tenant
-    applying, of_spec = noted_grants(status), tenant.rows_of_spec or tenant.rows
+    noted_now, of_spec = noted_grants(status), tenant.rows_of_spec or tenant.rows
+    applying = [((each.tier, each.flavor), each.gpus) for each in tenant.grants if each in noted_now]
     rows = tuple(
-        replace(row, hard=row.hard + sum(each.gpus for each in tenant.grants if each in applying and _is_of(each, row)))
+        replace(row, hard=row.hard + sum(gpus for of, gpus in applying if of == (row.tier, row.flavor)))
         for row in of_spec
     )
     found = ((each, noted(status, each)) for each in tenant.budgets)
     over = [(each, used) for each, used in found if used and is_used_up(each, used)]
     # Whoever waits for several budgets waits for the last of them.
     over.sort(key=lambda each: each[1].span.until or float("inf"), reverse=True)
-    spent = tuple(_spent(each, used) for each, used in over)
-    return replace(tenant, rows=rows, spent=spent, rows_of_spec=of_spec)
+    spent = (
+        replace(each.row, spent=SpentBudget(each.gpu_hours, used_hours(each, used), _renews(each, used)))
+        for each, used in over
+    )
+    return replace(tenant, rows=rows, spent=tuple(spent), rows_of_spec=of_spec)
 
 
 def is_used_up(budget: Budget, used: Used) -> bool:
@@ -91,17 +95,12 @@ def is_used_up(budget: Budget, used: Used) -> bool:
 
 def state_of(budget: Budget, used: Used) -> Phrase:
     """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
-    of, out, renews = row_name(budget.tier, budget.flavor), used.runs_out(budget), _renews(budget, used)
-    percent = 100 * used.gpu_seconds / HOUR / budget.gpu_hours if budget.gpu_hours else Decimal(100)
-    return Phrase(
-        "hours-used",
-        used=used_hours(budget, used),
-        hours=budget.gpu_hours,
-        of=f" of {of}" if of else "",
-        percent=int(percent),
-        renews=Phrase("new-hours", when=renews) if renews else "",
-        out=Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else "",
-    )
+    name, out, when = row_name(budget.tier, budget.flavor), used.runs_out(budget), _renews(budget, used)
+    percent = int(100 * used.gpu_seconds / HOUR / budget.gpu_hours) if budget.gpu_hours else 100
+    of, renews = f" of {name}" if name else "", Phrase("new-hours", when=when) if when else ""
+    ends = Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else ""
+    hours, total = used_hours(budget, used), budget.gpu_hours
+    return Phrase("hours-used", used=hours, hours=total, of=of, percent=percent, renews=renews, out=ends)
 
 
 def within_budgets(
@@ -137,7 +136,8 @@ def budget_warnings(tenant: Tenant, status: Status) -> Iterator[AdmissionWarning
 def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
     """Return the use of all budgets for `kubectl get`: gpu-training 4312.5/5000."""
     parts = (
-        f"{row_name(budget.tier, budget.flavor) or 'total'} {_hours(budget, used)}/{written(budget.gpu_hours)}"
+        f"{row_name(budget.tier, budget.flavor) or 'total'} "
+        f"{written(used_hours(budget, used))}/{written(budget.gpu_hours)}"
         for budget, used in found
     )
     return ", ".join(parts)[:LONGEST_SUMMARY]
@@ -151,20 +151,8 @@ def used_hours(budget: Budget, used: Used) -> Decimal:
     return max(hours, budget.gpu_hours) if is_used_up(budget, used) else hours
 
 
-def _hours(budget: Budget, used: Used) -> str:
-    return written(used_hours(budget, used))
-
-
-def _spent(budget: Budget, used: Used) -> QuotaRow:
-    return replace(budget.row, spent=SpentBudget(budget.gpu_hours, used_hours(budget, used), _renews(budget, used)))
-
-
 def _renews(budget: Budget, used: Used) -> str:
     return date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
-
-
-def _is_of(grant: Grant, row: QuotaRow) -> bool:
-    return (grant.tier, grant.flavor) == (row.tier, row.flavor)
 
 
 # --- What the leader notes in the status.
@@ -179,7 +167,7 @@ def note_of(budget: Budget, used: Used) -> Status:
         "from": rfc3339(used.span.begins),
         **({"until": rfc3339(used.span.until)} if used.span.until is not None else {}),
         "gpuHours": written(budget.gpu_hours),
-        "usedHours": _hours(budget, used),
+        "usedHours": written(used_hours(budget, used)),
         "usedGpuSeconds": written(used.gpu_seconds.quantize(Decimal("0.001"))),
         "gpus": written(used.gpus),
         "asOf": rfc3339(used.until, exact=True),

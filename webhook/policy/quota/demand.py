@@ -11,6 +11,7 @@ shares GPUs between pods: docs/gpu-sharing of KAI Scheduler and Run:ai, and the 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import ROUND_UP, Decimal
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -43,10 +44,8 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
     annotations, field = pod.metadata.annotations, _field(asked.annotation)
     value = annotations[asked.annotation]
     for other in ANNOTATIONS:
-        if other != asked.annotation and annotations.get(other):
-            raise Refused(
-                Reason.INVALID, "two-parts", field, value=value, other=_field(other), other_value=annotations[other]
-            )
+        if other != asked.annotation and (its := annotations.get(other)):
+            raise Refused(Reason.INVALID, "two-parts", field, value=value, other=_field(other), other_value=its)
     if whole:
         raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
     if is_parameter(value):
@@ -154,19 +153,17 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
     """
     counted = [name for name in set().union(*_asked_by_container(pod)) if name in policy.weights]
     if len(counted) <= 1:  # nearly always
-        return {name: peak_request(pod, _counter(name, policy)) for name in counted}
-    counters, known = {name: _counter(name, policy) for name in counted}, dict[str, Mapping[str, Decimal]]()
+        return {name: peak_request(pod, partial(_amount, name, policy)) for name in counted}
+    known: dict[str, Mapping[str, Decimal]] = {}
 
-    def once(container: Container, path: str) -> Mapping[str, Decimal]:
+    def once(name: str, container: Container, path: str) -> Decimal:
         if path not in known:
-            named = (name for name in container.resources.asked if name in counters)
-            known[path] = policy.weights.of_container({name: counters[name](container, path) for name in named})
-        return known[path]
+            named = (each for each in container.resources.asked if each in counted)
+            asked = {each: _amount(each, policy, container, path) for each in named}
+            known[path] = policy.weights.of_container(asked)
+        return known[path].get(name, NOTHING)
 
-    def counter(name: str) -> Callable[[Container, str], Decimal]:
-        return lambda container, path: once(container, path).get(name, NOTHING)
-
-    amounts = {name: peak_request(pod, counter(name)) for name in counted}
+    amounts = {name: peak_request(pod, partial(once, name)) for name in counted}
     return policy.weights.without_cards({name: amount for name, amount in amounts.items() if amount})
 
 
@@ -192,15 +189,12 @@ def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decima
     return max(running + sidecars, peak)
 
 
-def _counter(resource: str, policy: TierPolicy) -> Callable[[Container, str], Decimal]:
-    def count(container: Container, path: str) -> Decimal:
-        value = container.resources.asked.get(resource)
-        part = "requests" if resource in container.resources.requests else "limits"
-        if value is None:
-            return NOTHING
-        return policy.weights.gpus(resource, value, f"{path}.resources.{part}.{resource}")
-
-    return count
+def _amount(resource: str, policy: TierPolicy, container: Container, path: str) -> Decimal:
+    value = container.resources.asked.get(resource)
+    if value is None:
+        return NOTHING
+    part = "requests" if resource in container.resources.requests else "limits"
+    return policy.weights.gpus(resource, value, f"{path}.resources.{part}.{resource}")
 
 
 def _once(devices: Collection[Devices]) -> Iterable[Devices]:
@@ -215,29 +209,19 @@ def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
     return policy.weights.of_devices(devices.device_class, devices.profile) * devices.count
 
 
-_UNCOUNTED, _ADDS_NOTHING = Phrase("not-counted"), Phrase("adds-nothing")
-
-
 def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
     """Warn of GPUs that the policy does not list."""
-    counts = {name: _counts(name, pod, policy) for name in _unlisted(pod, policy)}
-    counts |= dict.fromkeys(_annotations(pod, policy), _UNCOUNTED)
-    return tuple(
-        AdmissionWarning("gpu-not-counted", name=name, counts=how, way=_way(name, policy))
-        for name, how in counts.items()
-    )
-
-
-def _way(name: str, policy: TierPolicy) -> Phrase:
-    """Return the listed resource that was meant, such as nvidia.com/gpu by nvidia.com/gpus; else the advice to ask."""
-    meant = name.lower().removesuffix("s")
-    return Phrase("meant", meant=meant) if meant in policy.weights.listed else Phrase("ask-to-list")
-
-
-def _counts(name: str, pod: Pod, policy: TierPolicy) -> Phrase:
-    if name not in policy.weights:
-        return _UNCOUNTED
-    return Phrase("counts-as", gpus=policy.weights[name]) if name in asked_of(pod, policy) else _ADDS_NOTHING
+    warnings, weights = list[AdmissionWarning](), policy.weights
+    for name in (*_unlisted(pod, policy), *_annotations(pod, policy)):
+        counts = Phrase("not-counted")
+        if name in weights:
+            adds = name in asked_of(pod, policy)
+            counts = Phrase("counts-as", gpus=weights[name]) if adds else Phrase("adds-nothing")
+        # A listed resource was meant, such as nvidia.com/gpu by nvidia.com/gpus, or the author has to ask.
+        meant = name.lower().removesuffix("s")
+        way = Phrase("meant", meant=meant) if meant in weights.listed else Phrase("ask-to-list")
+        warnings.append(AdmissionWarning("gpu-not-counted", name=name, counts=counts, way=way))
+    return tuple(warnings)
 
 
 def not_counted(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
@@ -284,10 +268,9 @@ def claimed(devices: Collection[Devices], policy: TierPolicy) -> str:
 
 def misstated(pod: Pod, due: str) -> Refusal | None:
     """Return why a pod is refused whose annotation differs from the value that is due; None if it agrees."""
-    there = pod.metadata.annotations.get(CLAIMED, "")
+    there, mark = pod.metadata.annotations.get(CLAIMED, ""), _field(CLAIMED)
     if there == due:
         return None
-    mark = _field(CLAIMED)
     return Refusal(Reason.CHANGED, "claims-misstated", mark=mark, there=there or "absent", due=due or "absent")
 
 

@@ -190,16 +190,8 @@ def _budget(found: _Budget, where: str) -> Budget:
     begins, until = _seconds(found.begins, f"{where}.from"), _seconds(found.until, f"{where}.until")
     if found.per is None and (begins is None or until is None):
         raise Refused(Reason.INVALID, "budget-without-period", where)
-    return Budget(
-        _amount(found.gpu_hours, f"{where}.gpuHours"),
-        found.tier,
-        found.resource_flavor,
-        found.per,
-        found.time_zone,
-        begins or 0.0,
-        until,
-        found.on_exhausted,
-    )
+    hours, of = _amount(found.gpu_hours, f"{where}.gpuHours"), (found.tier, found.resource_flavor)
+    return Budget(hours, *of, found.per, found.time_zone, begins or 0.0, until, found.on_exhausted)
 
 
 def _grant(found: _Grant, where: str) -> Grant:
