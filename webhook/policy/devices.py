@@ -107,8 +107,8 @@ class DeviceTaintRule(View, frozen=True):
 
     def selects(self, key: DeviceKey) -> bool:
         selector = self.spec.device_selector
-        pairs = ((selector.driver, key.driver), (selector.pool, key.pool), (selector.device, key.device))
-        return all(wanted in (None, own) for wanted, own in pairs)
+        wanted = selector.driver, selector.pool, selector.device
+        return all(each in (None, own) for each, own in zip(wanted, key, strict=True))
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -223,15 +223,11 @@ class Inventory(msgspec.Struct, frozen=True):
         """Tell whether a device fits a request, regardless of its holder and its taints; None if unknown."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
-        answers = [
-            _holds(each, device) for selector in (*of_class, *wanted.selectors) for each in _comparisons(selector)
-        ]
-        if False in answers:
-            return False
-        if None not in answers:
-            return True
-        holder = self.holders.get(key)
-        alike = holder[1] if holder else None
+        selectors = (*of_class, *wanted.selectors)
+        answers = {_holds(each, device) for selector in selectors for each in _comparisons(selector)}
+        if None not in answers or False in answers:
+            return False not in answers
+        _, alike = self.holders.get(key, (None, None))
         if alike is None or alike.device_class != wanted.device_class:
             return None
         return True if set(wanted.selectors) <= set(alike.selectors) else None
