@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import Tree, a_pod, a_pytorchjob, a_replicaset
 from tests.builders.world import FakeApi
 from webhook.admission.patch import VOLUME
-from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
+from webhook.policy.placement import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.values.tier_policy import HookKind
 
 PRIORITY = FakeApi()

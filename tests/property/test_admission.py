@@ -16,8 +16,8 @@ from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.patch import escaped
 from webhook.admission.review import BadReview, Request, decode
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
-from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.metadata_keys import MARKS, WRITTEN
+from webhook.policy.placement import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import BUILT_IN
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +11,8 @@ from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
-from webhook.objects.refusal import OBJECT, Aside, Missing, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import Aside, Missing, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import Tree
-from webhook.policy.assignment.kueue import without_default_classes
 from webhook.policy.values.facts import Facts, Group, Namespace, selecting
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -26,19 +24,16 @@ _NAMING = frozenset(source.key for source in LOOKED_UP)
 
 
 class WorkloadFacts(msgspec.Struct, frozen=True):
-    """A workload with the templates of its runtime. `unread_runtime` is a runtime that can't be read, or ""."""
+    """A workload as its author `sent` it, and the `whole` with the templates of its runtime.
 
-    whole: dict[str, Any]
+    `unread_runtime` is a runtime that can't be read, or "".
+    """
+
+    sent: Tree
+    metadata: Metadata
+    whole: Tree
     facts: Facts
     unread_runtime: str
-
-
-def workload_as_sent(raw: msgspec.Raw) -> Tree:
-    """Return a workload as its author sent it, without Kueue's default class. Raises Refused if it is not an object."""
-    tree = msgspec.json.decode(raw)
-    if not isinstance(tree, dict):
-        raise Refused(Reason.INVALID, "no-object", OBJECT)
-    return without_default_classes(tree)
 
 
 @contextmanager
@@ -52,14 +47,14 @@ def needed_to(what: str) -> Iterator[None]:
 
 
 async def facts_of_workload(
-    tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
+    tree: Tree, row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
     """Gather the facts about a workload of that kind. Raises Refused if it can't be read."""
     whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
     facts = await facts_of(metadata, namespace, cluster, policy, own=own)
-    return WorkloadFacts(whole, facts, unread)
+    return WorkloadFacts(tree, metadata, whole, facts, unread)
 
 
 async def facts_of(

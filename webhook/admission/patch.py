@@ -10,18 +10,23 @@ from typing import Any
 from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.manifests import FROM_FILE
-from webhook.objects.podgroups import PodGroup, SchedulingWorkload
-from webhook.objects.pods import QUOTA_GATE, Affinity, Container, Metadata, NodeRequirement, Pod, PodSpec
-from webhook.objects.view import listed
+from webhook.objects.podgroups import PodGroup, PodGroupSpec, SchedulingWorkload
+from webhook.objects.pods import QUOTA_GATE, Affinity, Container, Metadata, NodeRequirement, Pod, PodSpec, is_filled_in
+from webhook.objects.view import Tree, at, listed, steps
+from webhook.policy.assignment import kueue
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
-from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
-from webhook.policy.assignment.request import GANG, TIER_LABEL
+from webhook.policy.assignment.request import GANG, TIER_LABEL, class_asked
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
+from webhook.policy.decide_workload import WorkloadDecision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
 from webhook.policy.preemption.tolerations import ReservedNodesAccess, undue
 from webhook.policy.quota.demand import CLAIMED, claimed
+from webhook.policy.values.tier_policy import Scheduling, TierPolicy
+from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.templates import TEMPLATE_CLASS
+from webhook.policy.workloads.workload import Member
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -34,16 +39,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
 
     A scheduler with its queue, and what autoscalers are told, are included.
     """
-    live = decision.live
-    if live is not None:
-        wanted = {
-            "priorityClassName": (pod.spec.priority_class_name, live.name),
-            "priority": (pod.spec.priority, live.value),
-            "preemptionPolicy": (pod.spec.preemption_policy, live.preemption_policy),
-        }
-        for field, (there, value) in wanted.items():
-            if there != value:
-                yield add(f"/spec/{field}", value)
+    if decision.live is not None:
+        yield from _priority(pod.spec, decision.live)
     asked, metadata = decision.tier_request, pod.metadata
     hook = decision.hook.plan if decision.hook else None
     marks = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
@@ -51,7 +48,13 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         containers = [pod.spec.containers[index] for index in hook.containers]
         mounts = {mount.name for each in containers for mount in each.volume_mounts}
         if VOLUME in mounts.union(mount["name"] for each in containers for mount in _missing_mounts(each, hook)):
-            marks[EVICTABLE_VOLUMES] = _with_our_volume(metadata.annotations.get(EVICTABLE_VOLUMES, ""))
+            # The author's list gets ours at its end. This is the only foreign annotation to which we add, because it is
+            # a list: each entry keeps its text and its meaning, and no selector reads annotations. Without our entry a
+            # list with all of the author's volumes would lose its effect: Cluster Autoscaler removes no node with an
+            # emptyDir that the list lacks (getNonBlockingVolumes in its utils/drain splits at commas alone).
+            listed_there = metadata.annotations.get(EVICTABLE_VOLUMES, "")
+            names = listed_there.split(",") if listed_there else []
+            marks[EVICTABLE_VOLUMES] = listed_there if VOLUME in names else ",".join((*names, VOLUME))
 
     # The leader counts a pod by these: the request of its claims, and its gang. The pod's controller may be that gang,
     # but whoever may edit pods may change the controller. A gang in a file has no uid. A mark that somebody else wrote,
@@ -80,15 +83,9 @@ def gate(pod: Pod) -> Iterator[Operation]:
 
 def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
     """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if Kubernetes has set one."""
-    live = decision.live
-    if live is None:
+    if decision.live is None:
         return
-    if group.spec.priority_class_name != live.name:
-        yield add("/spec/priorityClassName", live.name)
-    if group.spec.priority != live.value:
-        yield add("/spec/priority", live.value)
-    if group.spec.preemption_policy not in (None, live.preemption_policy):
-        yield add("/spec/preemptionPolicy", live.preemption_policy)
+    yield from _priority(group.spec, decision.live)
     if decision.disruption_mode is not None:
         yield add("/spec/disruptionMode", decision.disruption_mode)
     yield from _marks(group.metadata, decision, {})
@@ -106,6 +103,18 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
     yield from _marks(found.metadata, decision, {})
 
 
+def _priority(spec: PodSpec | PodGroupSpec, live: PriorityClass) -> Iterator[Operation]:
+    wanted: dict[str, tuple[object, object]] = {
+        "priorityClassName": (spec.priority_class_name, live.name),
+        "priority": (spec.priority, live.value),
+    }
+    if isinstance(spec, PodSpec) or spec.preemption_policy is not None:
+        wanted["preemptionPolicy"] = spec.preemption_policy, live.preemption_policy
+    for field, (there, value) in wanted.items():
+        if there != value:
+            yield add(f"/spec/{field}", value)
+
+
 def _marks(
     metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str], selects: frozenset[str] = frozenset()
 ) -> Iterator[Operation]:
@@ -114,7 +123,7 @@ def _marks(
     labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
     annotations = {ASSIGNED_BY: str(assigned_by(decision.assignment)), **of_scheduler.annotations, **of_this_pod}
     if decision.queue_class is not None:
-        labels[PRIORITY_CLASS] = annotations[QUEUE_CLASS] = decision.queue_class
+        labels[kueue.PRIORITY_CLASS] = annotations[kueue.QUEUE_CLASS] = decision.queue_class
     yield from entries("/metadata/labels", metadata.labels, due(metadata.labels, labels, selects))
     yield from entries("/metadata/annotations", metadata.annotations, due(metadata.annotations, annotations))
 
@@ -148,18 +157,6 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     yield from _items("/spec/volumes", pod.spec.volumes, volumes)
 
 
-def _with_our_volume(listed: str) -> str:
-    """Return the author's list of evictable volumes, with ours at the end.
-
-    This is the only foreign annotation to which we add, because it is a list: each entry keeps its text and its
-    meaning, and no selector reads annotations. Without our entry a list with all of the author's volumes would lose its
-    effect: Cluster Autoscaler removes no node with an emptyDir that the list lacks, such as ours (getNonBlockingVolumes
-    in its utils/drain splits at commas alone).
-    """
-    names = listed.split(",") if listed else []
-    return listed if VOLUME in names else ",".join((*names, VOLUME))
-
-
 def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]]:
     """Return the missing mounts of a container.
 
@@ -172,21 +169,17 @@ def _missing_mounts(container: Container, plan: HookPlan) -> list[dict[str, Any]
 
 
 def _reserved_nodes(pod: Pod, access: ReservedNodesAccess) -> Iterator[Operation]:
-    """Write the tolerations of the taint of reserved nodes: those of its tier, whatever its author wrote."""
+    # 1. The tolerations of the taint of reserved nodes are those of its tier, whatever its author wrote.
     there, wanted = listed(pod.spec.tolerations), access.tolerations
     for place in undue(pod, wanted):
         yield {"op": "remove", "path": f"/spec/tolerations/{place}"}
     yield from _items("/spec/tolerations", there, [each for each in wanted if each not in there])
-    if access.needs_affinity(pod):
-        yield from _avoid(pod, access.expression)
+    if not access.needs_affinity(pod):
+        return
 
-
-def _avoid(pod: Pod, expression: Mapping[str, Any]) -> Iterator[Operation]:
-    """Add an expression to each term of the required node affinity: a node has to match one of them.
-
-    An empty term matches no node, and stays so.
-    """
-    affinity, terms = pod.spec.affinity, pod.spec.node_terms
+    # 2. Each term of the required node affinity gets the expression, because a node has to match one of them. An empty
+    #    term matches no node, and stays so.
+    affinity, terms, expression = pod.spec.affinity, pod.spec.node_terms, access.expression
     if not terms:
         required = {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
         if affinity is PodSpec().affinity:
@@ -216,6 +209,70 @@ def _placement(pod: Pod, plan: PlacementPlan, access: ReservedNodesAccess | None
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:
         yield add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
+
+
+def of_workload(
+    tree: Tree, decision: WorkloadDecision, policy: TierPolicy, *, queued: bool, applied: bool, rank: str
+) -> Iterator[Operation]:
+    """Yield a workload's tier where others read it, so that each absent map is created once.
+
+    `queued`: Kueue reads its label. `applied`: a person wrote its templates. `rank` is the class by which Volcano is to
+    rank it, "" for none.
+    """
+    own, labels, annotations = decision.own, dict[str, dict[str, str]](), dict[str, dict[str, str]]()
+    # 1. The label for Kueue, also on the templates into which Kueue would copy it later.
+    due_class = kueue.workload_class_due(own, decision.assignment) if queued else None
+    if due_class is not None and kueue.queues_workload(decision.facts, policy):
+        copies = own.members if own.row.kueue == "Copies" else ()
+        for path in ("", *(member.path for member in copies if _reaches(tree, member))):
+            labels[path], annotations[path] = {kueue.PRIORITY_CLASS: due_class}, {kueue.QUEUE_CLASS: due_class}
+
+    # 2. The class of each template that is ours and names none; of all of them or of none. Each is marked as ours.
+    classes: dict[str, str] = {}
+    if applied and policy.templates == "Mutate":
+        placed = {id(member.template): member for member in own.members}
+        members = [(placed[id(each.tier_request.pod)], each.live) for each in decision.decisions]
+        if all(_reaches(tree, member) for member, _ in members):
+            classes = {each.path: live.name for each, live in members if live and not class_asked(each.template)}
+    if rank:
+        classes[""] = rank
+    for path, name in classes.items():
+        annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
+        if at(at(tree, path), "spec.priorityClassName") != name:
+            yield add(f"{_pointer(path)}/spec/priorityClassName", name)
+
+    # 3. Values that are there already are left out.
+    for path, marks in annotations.items():
+        there, where = at(at(tree, path), "metadata"), f"{_pointer(path)}/metadata"
+        wanted = {"labels": labels.get(path, {}), "annotations": marks}
+        if not isinstance(there, dict):
+            yield add(where, {kind: each for kind, each in wanted.items() if each})
+            continue
+        for kind, each in wanted.items():
+            written = there.get(kind) or {}
+            yield from entries(f"{where}/{kind}", written, due(written, each))
+
+
+def _reaches(tree: Tree, member: Member) -> bool:
+    """Tell whether a template is in the object itself, complete, and below maps alone."""
+    return member.form == "template" and isinstance(at(at(tree, member.path), "spec"), dict)
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{escaped(step)}" for step in steps(path))
+
+
+def volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
+    """Yield the tier's queue for a Job that names none; its PodGroup and its pods get it from there.
+
+    Volcano's own webhook, which the API server asks before ours, fills in `default`.
+    """
+    tier, there = decision.assignment.tier, at(tree, "spec.queue")
+    wanted = policy.scheduling.get(tier.name, Scheduling()).queue if tier else None
+    if wanted is None or wanted.system != "Volcano":
+        return
+    if not there or (there == "default" and is_filled_in(tree, "spec", "queue")):
+        yield add("/spec/queue", wanted.name)
 
 
 def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:

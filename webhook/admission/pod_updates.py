@@ -13,14 +13,14 @@ from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
 from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.refusal import Reason
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import changed_mark, drift, outranked, rank_changes
 from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers
-from webhook.policy.decide import pod_fit
 from webhook.policy.quota.charges import charge_of, flavor_of
 from webhook.policy.quota.demand import gpus_of, outgrown, refusal_of_group_claim
+from webhook.policy.quota.refusals import pod_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
@@ -38,8 +38,12 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             drift(old, new, policy)
             or changed_mark(old, new, policy)
             or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
-            or await self._outranked(old, new, request.namespace)
         )
+        if changed is None and tier is not None and rank_changes(old.metadata, new.metadata):
+            with needed_to("find the rank of this pod"):
+                groups = await schedulers_groups(new.metadata, request.namespace, self.cluster)
+                home = await self.cluster.known.namespace(request.namespace)
+            changed = outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
         if changed is not None:
             return Verdict(refusal=changed.because(Reason.CHANGED))
 
@@ -70,24 +74,12 @@ class PodUpdateReviewer(Reviewer, frozen=True):
             if not isinstance(whole, Booked):
                 short = self.with_reserved(whole, tenant)
                 return verdict.fitted(pod_fit(short, tenant, tiers, what=f"group {group.name}"))
-        meta, of = pod.metadata, group.uid if group else ""
-        booking = Booking(
-            meta.uid, home.name, tenant, (charge,), name=meta.name, moved_from=moved_from, gang=of, rank=rank
-        )
+        uid, name, gang = pod.metadata.uid, pod.metadata.name, group.uid if group else ""
+        booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=gang, rank=rank)
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
         return verdict.fitted(pod_fit(self.with_reserved(answer, tenant), tenant, tiers))
-
-    async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
-        """Return the refusal of an update that makes another scheduler rank a pod above its tier."""
-        ours = self.policy.tiers.of_class(new.spec.priority_class_name) is not None
-        if not ours or not rank_changes(old.metadata, new.metadata):
-            return None
-        with needed_to("find the rank of this pod"):
-            groups = await schedulers_groups(new.metadata, namespace, self.cluster)
-            home = await self.cluster.known.namespace(namespace)
-        return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
 
 
 class ResourceClaimReviewer(Reviewer, frozen=True):

@@ -9,7 +9,6 @@ from webhook.admission.facts import demotion, facts_of, needed_to
 from webhook.admission.pods import verdict_on
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import AdmissionWarning
@@ -17,15 +16,14 @@ from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import group_concerns
+from webhook.policy.decide import named_tier
 from webhook.policy.decide_group import (
-    class_missing,
     decide_group,
     decide_scheduling_workload,
     group_warnings,
-    priority_disagrees,
+    template_problem,
     templates_disagree,
 )
-from webhook.policy.tier_access import named_tier
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import LOOKED_UP
@@ -93,7 +91,7 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
         Refused for a class that the tenant may not have, or one that contradicts the tier label.
         """
         group = read(request.object, PodGroup)
-        source = SCHEDULERS_GROUPS[GroupKind(request.kind.group, request.kind.kind)]
+        source = SCHEDULERS_GROUPS[request.kind.group_kind]
         name = group.spec.priority_class_name
         with needed_to("find the owner of this group"):
             home = await self.cluster.known.namespace(request.namespace)
@@ -137,7 +135,7 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
             return Verdict(refusal=problem)
         facts = await facts_of(found.metadata, request.namespace, self.cluster, self.policy)
         decision = decide_scheduling_workload(found, facts, self.policy)
-        missing = class_missing(found, facts, self.policy)
+        problem = template_problem(found, decision.live if decision else None, facts, self.policy)
         if decision is None:
-            return Verdict(warnings=(AdmissionWarning("let-in", refusal=missing),) if missing else ())
-        return verdict_on(decision, refusal=missing or priority_disagrees(found, decision))
+            return Verdict(warnings=(AdmissionWarning("let-in", refusal=problem),) if problem else ())
+        return verdict_on(decision, refusal=problem)

@@ -12,26 +12,29 @@ from webhook.admission.reviewer import MOST_REMEMBERED_BYTES, Reviewer, Verdict,
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.pods import QUOTA_GATE, Pod, require_few, require_short_uid
-from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, Refused, Unreadable
+from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused, Unreadable
 from webhook.objects.view import read, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.consistency import disagreement, outranked
 from webhook.policy.assignment.kueue import DEFAULT_CLASS, PRIORITY_CLASS, is_queued, without_default_classes
-from webhook.policy.assignment.limits import class_within_ceiling
-from webhook.policy.assignment.request import gang_with_gpus, may_concern
-from webhook.policy.decide import (
-    Decision,
-    decide_pod,
-    pod_warnings,
-    queued_pod_fit,
-    whole_charge,
-    without_room,
+from webhook.policy.assignment.limits import class_within_ceiling, open_tiers
+from webhook.policy.assignment.request import may_concern
+from webhook.policy.decide import Decision, decide_pod, named_tier, pod_warnings, whole_charge
+from webhook.policy.quota.charges import (
+    Charge,
+    GangPart,
+    QuotaVerdict,
+    Shortfall,
+    gang_of,
+    never_fits,
+    row_usage,
+    shortfall,
 )
-from webhook.policy.quota.charges import Charge, GangPart, QuotaVerdict, gang_of, must_queue, shortfall
 from webhook.policy.quota.demand import claimed, demand_of, gpus_of_pods, misstated, shared_by
-from webhook.policy.tier_access import named_tier
+from webhook.policy.quota.native_quotas import native_rooms
+from webhook.policy.quota.refusals import POD, pod_fit
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import gang_among
@@ -54,12 +57,12 @@ class PodReviewer(Reviewer, frozen=True):
         decision = await self._demoted(decision, request, mode)
 
         # 3. Write the decision as a patch, and the gate if the tenant has a queue.
-        gated = mode is Mode.Enforce and _gets_gate(decision)
+        gated = mode is Mode.Enforce and decision.gets_gate
         gate = patch.gate(pod) if gated else ()
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Check that the name is free before booking. Later, at validation, a generated name looks like a given one.
-        booked = _charged(decision) and not gated
+        booked = decision.charged and not gated
         return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
@@ -74,7 +77,7 @@ class PodReviewer(Reviewer, frozen=True):
         # 2. Our gate stays on no pod that nobody counts. A pod that isn't ours must respect the ceiling and forge no
         #    mark. If the ceiling can't be read it passes, as it does while the webhook is down, because pods without
         #    GPUs never wait for us.
-        if pod.waits_for_quota and not (decision and (_asks_for_gpus(decision) or _gets_gate(decision))):
+        if pod.waits_for_quota and not (decision and (decision.asks_for_gpus or decision.gets_gate)):
             return Verdict(
                 refusal=Refusal(Reason.INVALID, "gate-without-gpus", "spec.schedulingGates", gate=QUOTA_GATE)
             )
@@ -96,8 +99,8 @@ class PodReviewer(Reviewer, frozen=True):
 
         # 4. A gated pod is queued, if it could ever have room or adds nothing to its gang's charge. The leader books
         #    it, and opens the gate.
-        if mode is Mode.Enforce and pod.waits_for_quota and _gets_gate(decision):
-            charged, fit = _charged(decision), self._queued(decision)
+        if mode is Mode.Enforce and pod.waits_for_quota and decision.gets_gate:
+            charged, fit = decision.charged, self._queued(decision)
             if not (fit.refusal and charged):
                 return verdict.fitted(fit)
             booking = await self._booking(decision, request, *charged)
@@ -106,18 +109,30 @@ class PodReviewer(Reviewer, frozen=True):
         # 5. Book its charge; in Audit and for a dry run only check the room. Enforce would queue what has no room only
         #    now, so no other mode reports a refusal.
         booked = await self._book(verdict, decision, request, dry_run=request.dry_run or not patched)
-        would_queue = mode is not Mode.Enforce and booked.over_quota and _gets_gate(decision)
+        would_queue = mode is not Mode.Enforce and booked.over_quota and decision.gets_gate
         queued = verdict.fitted(self._queued(decision)) if would_queue else booked
         return booked if queued.refusal else queued
 
     def _queued(self, decision: Decision) -> QuotaVerdict:
         """Return what a queued pod meets: the refusal if it can never have room, or the warning that it waits."""
-        charged = _charged(decision)
-        usage: tuple[Usage, Usage] = {}, {}
-        if charged is not None:
-            tenant, charge = charged
-            usage = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
-        return queued_pod_fit(decision, *usage)
+        if decision.charged is None:
+            return QuotaVerdict()
+        asked, (tenant, charge) = decision.tier_request, decision.charged
+        usage, reserved = usage_met(self.ledger, tenant, self.policy.tiers.rank(charge.tier), charge.shared)
+        # 1. A row may be too small for it, even if nothing else uses the row.
+        small, fit = never_fits(charge, tenant), QuotaVerdict()
+        if small is not None:
+            fit = pod_fit(Shortfall(charge, small, usage), tenant, open_tiers(asked, charge))
+        short = shortfall((charge,), tenant, usage)
+        if fit.refusal or short is None:
+            return fit
+
+        # 2. A person who makes a pod is warned of the row; other pods are covered when their workload is applied.
+        if asked.pod.metadata.controller is not None:
+            return structs.replace(fit, queued=True)
+        row, gpus, queued = row_usage(short.row, usage, reserved), short.charge.gpus, Phrase("pod-queued")
+        warning = AdmissionWarning("pod-waits", tenant=tenant.name, row=row, gpus=gpus, queued=queued)
+        return QuotaVerdict(None, (*fit.warnings, warning), queued=True)
 
     async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
         """Return the decision by the cached owners if it is the mutating call's, or by the owners as they are now.
@@ -152,7 +167,7 @@ class PodReviewer(Reviewer, frozen=True):
             return (gang_tier and decide_pod(pod, facts, self.policy, None, gang_tier)) or decision
 
         # 2. Any other pod runs at its own tier if that has room, or if no lower tier has.
-        charged = _charged(decision)
+        charged = decision.charged
         if charged is None or shortfall((whole_charge(charged[1], facts.together),), charged[0], usage) is None:
             return decision
         lower = decide_pod(pod, facts, self.policy, usage)
@@ -184,7 +199,7 @@ class PodReviewer(Reviewer, frozen=True):
 
     async def _book(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
-        charged = _charged(decision)
+        charged = decision.charged
         if charged is None:
             return verdict
         booking = await self._booking(decision, request, *charged)
@@ -197,9 +212,12 @@ class PodReviewer(Reviewer, frozen=True):
             cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
             _, devices = await charged_facts(pod, request.namespace, cluster)
             return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
+        asked, (tenant, charge) = decision.tier_request, charged
         native = await self.cluster.lookups.native_quotas(request.namespace)
-        short, group = self.with_reserved(answer, charged[0]), booking.group.name if booking.group else ""
-        return verdict.fitted(without_room(decision, short, native, group))
+        short, group = self.with_reserved(answer, tenant), booking.group
+        rooms = native_rooms(asked.pod, short.charge.gpus, native, self.policy)
+        what = f"group {group.name}" if group and short.charge.gpus > charge.gpus else POD
+        return verdict.fitted(pod_fit(short, tenant, open_tiers(asked, short.charge), rooms, what))
 
     async def _retried(self, booking: Booking, pod: Pod) -> Booking:
         """Return the booking with the earlier tries of its controller, if at least one of them failed.
@@ -310,42 +328,12 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on a pod or a group, with more warnings than those of its tier."""
     facts, assignment = decision.tier_request.facts, decision.assignment
-    return Verdict(
-        assignment,
-        operations,
-        assignment.warnings + warnings,
-        refusal,
-        facts.tenant.name if facts.tenant else None,
-        workload=str(facts.owners[-1]) if facts.owners else "",
-        decision=decision,
-    )
+    tenant, workload = facts.tenant.name if facts.tenant else None, str(facts.owners[-1]) if facts.owners else ""
+    all_warnings = assignment.warnings + warnings
+    return Verdict(assignment, operations, all_warnings, refusal, tenant, workload, decision=decision)
 
 
 def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     live, facts, policy = decision.live, decision.tier_request.facts, decision.tier_request.policy
     unlike = disagreement(pod, decision.assignment, live, facts) if live else None
     return unlike or misstated(pod, claimed(facts.devices, policy))
-
-
-def _gets_gate(decision: Decision) -> bool:
-    """Tell whether a pod gets our gate: with `onExceed: Hold` every one that is charged, with room or not.
-
-    A group of pods that no workload makes is admitted as a whole or refused. A pod without GPUs is queued with its
-    gang's GPU pods, because it would start without them.
-    """
-    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
-    if _asks_for_gpus(decision):
-        return asked.facts.together is None and must_queue(asked.pod, tenant, charge)
-    if tenant is None or charge is None or asked.pod.spec.node_name or gang_among(asked.facts.owners) is None:
-        return False
-    return tenant.holds_on(charge.tier, charge.flavor) and gang_with_gpus(asked.facts, asked.policy) is not None
-
-
-def _asks_for_gpus(decision: Decision) -> bool:
-    return decision.charge is not None and decision.charge.gpus > 0
-
-
-def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:
-    """Return the tenant that a pod is charged to, and its charge; None if nothing is booked for it."""
-    tenant, charge = decision.tier_request.facts.tenant, decision.charge
-    return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None

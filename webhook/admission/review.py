@@ -46,6 +46,10 @@ class GroupVersionKind(View, frozen=True):
     version: str = ""
     kind: str = ""
 
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
 
 class GroupVersionResource(View, frozen=True):
     """The requested resource, without its subresource. For a scale, the kind is no more than Scale."""
@@ -82,18 +86,6 @@ class _Review(View, frozen=True):
     api_version: str
     kind: str
     request: Request
-
-
-class Response(View, frozen=True, omit_defaults=True):
-    """The answer, without the HTTP envelope."""
-
-    uid: str
-    allowed: bool
-    status: dict[str, Any] | None = None
-    patch: str | None = None
-    patch_type: str | None = None
-    warnings: tuple[str, ...] = ()
-    audit_annotations: dict[str, str] | None = None
 
 
 _decoder = msgspec.json.Decoder(_Review)
@@ -136,7 +128,7 @@ def judgeable(request: Request) -> Request | None:
     if len(request.object) <= MOST_PARTS and len(request.old_object) <= MOST_PARTS:
         return request
     new, old = _without_ballast(request.object), _without_ballast(request.old_object)
-    if old is None and GroupKind(request.kind.group, request.kind.kind) != POD:
+    if old is None and request.kind.group_kind != POD:
         return None
     if new is None or old is None:
         raise Refused.of(TOO_LARGE)
@@ -176,16 +168,13 @@ def allow(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    return _encode(
-        Response(
-            uid=request.uid,
-            allowed=True,
-            patch=base64.b64encode(msgspec.json.encode(patch)).decode() if patch else None,
-            patch_type="JSONPatch" if patch else None,
-            warnings=tuple(_printable(warning) for warning in warnings),
-            audit_annotations=dict(audit) if audit else None,
-        )
-    )
+    """Admit the object, with a patch and warnings."""
+    answer: dict[str, object] = {"allowed": True}
+    if patch:
+        answer |= {"patch": base64.b64encode(msgspec.json.encode(patch)).decode(), "patchType": "JSONPatch"}
+    if warnings:
+        answer["warnings"] = [cut(flat(each), WARNING_LENGTH) for each in warnings]
+    return _encode(request, answer, audit)
 
 
 FORBIDDEN = (403, "Forbidden")
@@ -199,27 +188,22 @@ and a controller has few workers for the workloads of all tenants.
 
 
 def deny(
-    request: Request,
-    sentence: str,
-    status: tuple[int, str] = FORBIDDEN,
-    audit: Mapping[str, str] | None = None,
+    request: Request, sentence: str, status: tuple[int, str] = FORBIDDEN, audit: Mapping[str, str] | None = None
 ) -> bytes:
     """Refuse, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
     code, reason = status
-    answer = {"code": code, "reason": reason, "message": flat(sentence)}
-    notes = dict(audit) if audit else None
-    return _encode(Response(uid=request.uid, allowed=False, status=answer, audit_annotations=notes))
+    refused = {"code": code, "reason": reason, "message": flat(sentence)}
+    return _encode(request, {"allowed": False, "status": refused}, audit)
 
 
-def _encode(response: Response) -> bytes:
+def _encode(request: Request, answer: Mapping[str, object], audit: Mapping[str, str] | None) -> bytes:
+    response = {"uid": request.uid, **answer, **({"auditAnnotations": audit} if audit else {})}
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
 
 
-def _printable(warning: str) -> str:
-    """Return a warning without control characters, because the API server drops such warnings, and cuts long ones."""
-    return cut(flat(warning), WARNING_LENGTH)
-
-
 def flat(text: str) -> str:
-    """Return the text on one line and without control characters, which a terminal would obey."""
+    """Return the text on one line and without control characters.
+
+    A terminal would obey them, and the API server drops a warning that has any.
+    """
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

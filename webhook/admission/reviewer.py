@@ -18,7 +18,6 @@ from webhook.admission.facts import needed_to
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import AdmissionWarning, Aside, Reason, Refusal
 from webhook.objects.view import read
@@ -26,9 +25,8 @@ from webhook.policy.assignment.limits import allowed_tiers
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import INDEX
-from webhook.policy.decide import Decision, decide_pod
+from webhook.policy.decide import Decision, decide_pod, is_named_by_owner
 from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall
-from webhook.policy.tier_access import is_named_by_owner
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -221,9 +219,8 @@ class Reviewer(msgspec.Struct, frozen=True):
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
         """Return the shortfall with the part of the usage that is reserved for the queue."""
-        return structs.replace(
-            short, reserved=self.ledger.reserved_for_queue(tenant, self.policy.tiers.rank(short.charge.tier))
-        )
+        rank = self.policy.tiers.rank(short.charge.tier)
+        return structs.replace(short, reserved=self.ledger.reserved_for_queue(tenant, rank))
 
 
 def not_ours(request: Request) -> BadReview:
@@ -257,7 +254,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
 def gang_booking(request: Request, gang: GangDemand, tenant: Tenant, tiers: Tiers) -> GangBooking:
     """Return the booking of a workload. A new workload may have no uid except its review's, and is generation 1."""
     metadata = read(request.object, Named).metadata
-    kind = GroupKind(request.kind.group, request.kind.kind).qualified
+    kind = request.kind.group_kind.qualified
     uid, generation = metadata.uid or request.uid, metadata.generation or 1
     rank = min((tiers.rank(each.tier) for each in gang.charges), default=0)
     return GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, generation, rank=rank)

@@ -7,26 +7,19 @@ from contextlib import suppress
 import msgspec
 from msgspec import structs
 
-from webhook.admission import review
-from webhook.admission.entitled_workloads import EntitledWorkloadReviewer
+from webhook.admission import podgroups, review
+from webhook.admission.facts import needed_to
 from webhook.admission.pod_updates import PodUpdateReviewer, ResourceClaimReviewer
-from webhook.admission.podgroups import (
-    SCHEDULERS_GROUPS,
-    PodGroupReviewer,
-    SchedulerGroupReviewer,
-    SchedulingWorkloadReviewer,
-)
 from webhook.admission.pods import PodReviewer
-from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
+from webhook.admission.review import TOO_LARGE, BadReview, GroupVersionKind, Request, Truncated, judgeable
 from webhook.admission.reviewer import LookupBudget, RecentDecisions, Reviewer, Verdict, not_ours
-from webhook.admission.scales import SCALE, as_update
 from webhook.admission.workloads import WorkloadReviewer
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects import group_kind
 from webhook.objects.pods import Named
-from webhook.objects.refusal import OBJECT, AdmissionWarning, Phrase, Reason, Refusal, Refused, Unreadable
-from webhook.objects.view import read
+from webhook.objects.refusal import OBJECT, AdmissionWarning, Missing, Phrase, Reason, Refusal, Refused, Unreadable
+from webhook.objects.view import Tree, at, read, view, with_at
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.metadata_keys import namespace_warnings
 from webhook.policy.quota.budgets import budget_warnings
@@ -46,18 +39,15 @@ ByOperation = Mapping[str, type[Reviewer]]
 
 TABLE: Mapping[group_kind.GroupKind, ByOperation] = {
     group_kind.POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
-    group_kind.POD_GROUP: {CREATE: PodGroupReviewer},
-    group_kind.COMPOSITE_POD_GROUP: {CREATE: PodGroupReviewer},
-    group_kind.SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
+    group_kind.POD_GROUP: {CREATE: podgroups.PodGroupReviewer},
+    group_kind.COMPOSITE_POD_GROUP: {CREATE: podgroups.PodGroupReviewer},
+    group_kind.SCHEDULING_WORKLOAD: {CREATE: podgroups.SchedulingWorkloadReviewer},
     group_kind.RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
-    **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
+    **dict.fromkeys(podgroups.SCHEDULERS_GROUPS, dict.fromkeys((CREATE, UPDATE), podgroups.SchedulerGroupReviewer)),
 }
 """The reviewer of each kind and operation. TenantQuotas and Namespaces are separate (`Webhooks._answer_setup`)."""
-OF_WORKLOADS: Mapping[str, ByOperation] = {
-    "Anyone": {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer},
-    "RBAC": {CREATE: EntitledWorkloadReviewer, UPDATE: EntitledWorkloadReviewer},
-}
-"""The reviewer of every kind in the table of workloads, and of those that the policy adds to it, by `tierAccess`."""
+OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
+"""The reviewer of every kind in the table of workloads, and of those that the policy adds to it."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Called with every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
@@ -80,10 +70,9 @@ class Webhooks(msgspec.Struct, frozen=True):
     async def validate(self, request: Request, seconds: float | None = None) -> bytes:
         # the created or updated object itself
         if request.operation in (CREATE, UPDATE) and not request.sub_resource and not isinstance(request, Truncated):
-            kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
-            if kind == TENANT_QUOTA:
+            if request.kind.group_kind == TENANT_QUOTA:
                 return self._answer_setup(request, self._judged_tenant)
-            if kind == group_kind.NAMESPACE:
+            if request.kind.group_kind == group_kind.NAMESPACE:
                 return self._answer_setup(request, self._judged_namespace)
         return await self._answer("validate", request, seconds)
 
@@ -95,7 +84,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             async with clock:
                 with suppress(Unreadable):  # the review itself refuses a pod whose namespace can't be read
                     mode = policy.mode_in((await self.cluster.known.namespace(request.namespace)).labels)
-                judged, verdict = await self._judged(webhook, request, mode, policy)
+                judged, verdict = await self.judge(webhook, request, mode, policy)
                 if verdict.refusal is not None and verdict.tenant is None:
                     with suppress(Unreadable):  # logs and metrics name the tenant whose object is refused
                         tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
@@ -153,12 +142,11 @@ class Webhooks(msgspec.Struct, frozen=True):
             return Verdict()  # the API server refuses it
         return Verdict(warnings=tuple(namespace_warnings(labels, policy, self.cluster.known.tenants())))
 
-    async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
-        """Return the verdict before the mode softens it. A person's mistake is a refusal, ours an exception."""
-        return (await self._judged(webhook, request, mode, policy))[1]
+    async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
+        """Return the verdict before the mode softens it, and its request: a scale is the update of its workload.
 
-    async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
-        """Return the verdict and its request: a scale is judged as the update of its workload."""
+        A person's mistake is a refusal, ours an exception.
+        """
         try:
             if isinstance(request, Truncated):
                 unread = Refusal(Reason.INVALID, "unread", problem=request.problem)
@@ -170,9 +158,13 @@ class Webhooks(msgspec.Struct, frozen=True):
                 await asyncio.sleep(0)  # let other reviews run between two stretches of work
             request = small
             cluster = structs.replace(self.cluster, lookups=self.cluster.lookups.fresh())
-            if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
+            if webhook == "validate" and request.sub_resource == "scale" and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
-            reviewer = reviewer_of(request, policy)(cluster, self.ledger, policy, self.recent, self.budget)
+            kind = request.kind.group_kind
+            by_operation = TABLE.get(kind) or (OF_WORKLOADS if kind in policy.kinds.by_kind else {})
+            if request.sub_resource or request.operation not in by_operation:
+                raise not_ours(request)
+            reviewer = by_operation[request.operation](cluster, self.ledger, policy, self.recent, self.budget)
             judged = reviewer.mutate if webhook == "mutate" else reviewer.validate
             return request, await judged(request, mode)
         except Refused as refused:
@@ -184,13 +176,37 @@ class Webhooks(msgspec.Struct, frozen=True):
             return request, _refused(webhook, unparsable)
 
 
-def reviewer_of(request: Request, policy: TierPolicy) -> type[Reviewer]:
-    """Return the reviewer of a request. Raises BadReview if there is none."""
-    kind = group_kind.GroupKind(request.kind.group, request.kind.kind)
-    operations = TABLE.get(kind) or (OF_WORKLOADS[policy.tier_access] if kind in policy.kinds.by_kind else {})
-    if request.sub_resource or (found := operations.get(request.operation)) is None:
-        raise not_ours(request)
-    return found
+async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
+    """Return the update of the workload that a scale makes; the request itself if no row has such a scale.
+
+    A Scale has the number of replicas, and the workload's name and uid. Raises Refused if that can't be read. Source:
+    custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
+    """
+    row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
+    if row is None:
+        return request
+    scale: Tree = msgspec.json.decode(request.object)
+    replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
+
+    # The workload as it is now, because the API server compares its write with that, or asks again.
+    with needed_to("find what is scaled"):
+        stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
+        metadata = view(stored, Named).metadata
+        if metadata.uid != at(scale, "metadata.uid"):
+            shown = f"{row.kind}/{request.name[:63]}"
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and created again")
+
+    # A change of its spec is its next generation.
+    scaled = with_at(stored, row.scale, replicas)
+    if at(stored, row.scale) != replicas:
+        scaled = with_at(scaled, "metadata.generation", (metadata.generation or 1) + 1)
+    return structs.replace(
+        request,
+        kind=GroupVersionKind(row.group, request.resource.version, row.kind),
+        sub_resource="",
+        object=msgspec.Raw(msgspec.json.encode(scaled)),
+        old_object=msgspec.Raw(msgspec.json.encode(stored)),
+    )
 
 
 def _refused(webhook: str, refusal: Refusal) -> Verdict:
@@ -208,7 +224,12 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
         case Mode.Warn:
-            warnings = tuple(map(_without_gate, verdict.warnings))
+            # Pods run without room, because only Enforce gives them a gate.
+            ungated = [(each, _UNGATED.get(each.get("queued"))) for each in verdict.warnings]
+            warnings = tuple(
+                AdmissionWarning(each.id, **{**dict(each.fields), "queued": now}) if now else each
+                for each, now in ungated
+            )
             if verdict.refusal is not None:
                 warnings += (AdmissionWarning("would-be-refused", refusal=verdict.refusal),)
             return structs.replace(verdict, refusal=None, warnings=warnings, queued=False)
@@ -220,12 +241,6 @@ _UNGATED: Mapping[object, Phrase] = {
     Phrase("all-queued"): Phrase("all-would-queue"),
     Phrase("some-queued"): Phrase("some-would-queue"),
 }
-
-
-def _without_gate(warning: AdmissionWarning) -> AdmissionWarning:
-    """Return the warning for pods that run without room, because only Enforce gives them a gate."""
-    queued = _UNGATED.get(warning.get("queued"))
-    return AdmissionWarning(warning.id, **{**dict(warning.fields), "queued": queued}) if queued else warning
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:

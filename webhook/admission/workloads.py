@@ -6,49 +6,37 @@ At its CREATE a workload's tier is written where others read it: Kueue's label, 
 rank and queue of a Volcano Job. A class is written only if a second `kubectl apply` of the same manifest leaves it
 alone, so only below maps. An apply replaces a list as a whole, so it would remove the class, and a JobSet, whose spec
 is immutable, could not be applied twice. So a workload with a template in a list keeps all of its templates.
+
+With `tierAccess: RBAC` whoever names a tier has the right to use it. The chart then sends every workload here, also
+those that controllers have made and updates of owners. Otherwise a person could hide a workload behind an owner, and
+its controller's pods would pass by it.
 """
 
-from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.facts import facts_of_workload, usage_met, workload_as_sent
-from webhook.admission.patch import add, entries, escaped
+from webhook.admission import patch
+from webhook.admission.facts import WorkloadFacts, facts_of_workload, usage_met
 from webhook.admission.review import Operation, Request
 from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
 from webhook.ledger.protocol import Booked, Ledger
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Named, is_filled_in
-from webhook.objects.refusal import AdmissionWarning, Refused
-from webhook.objects.view import Tree, at, item_at, read, steps
+from webhook.objects.pods import Named
+from webhook.objects.refusal import OBJECT, AdmissionWarning, Reason, Refusal, Refused
+from webhook.objects.view import Tree, item_at, read, steps
 from webhook.policy.assignment import kueue
-from webhook.policy.assignment.consistency import outranked_workload
-from webhook.policy.assignment.request import class_asked
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
-from webhook.policy.decide_workload import (
-    WorkloadDecision,
-    counted_while_queued,
-    decide_workload,
-    fit_of,
-    gang_fit,
-    gang_in_two_tiers,
-    growth_applied,
-    lower_tiers,
-    made_by_another,
-    relabelled,
-    unlisted_in,
-)
-from webhook.policy.metadata_keys import due
-from webhook.policy.quota.charges import Charge, GangDemand, QuotaVerdict, Shortfall, shortfall
+from webhook.policy.decide import tiers_named_in
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another, unlisted_in
+from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall, by_row, shortfall
 from webhook.policy.quota.refusals import beyond_budgets
-from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
-from webhook.policy.values.tier_policy import Mode, Scheduling, TierPolicy
+from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import live_class
-from webhook.policy.workloads.templates import TEMPLATE_CLASS
-from webhook.policy.workloads.workload import Member, has_ended, is_suspended
+from webhook.policy.workloads.workload import has_ended, is_suspended
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -85,45 +73,51 @@ class WorkloadReviewer(Reviewer, frozen=True):
             raise not_ours(request)
 
         # 1. Look nothing up if nobody reads it.
-        kind, policy = GroupKind(request.kind.group, request.kind.kind), self.policy
+        kind, policy = request.kind.group_kind, self.policy
         forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
         if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
             return Verdict()
 
         # 2. Decide.
-        tree, metadata = workload_as_sent(request.object), read(request.object, Named).metadata
-        row = policy.kinds.by_kind[kind]
-        known = await facts_of_workload(tree, row, metadata, request.namespace, self.cluster, policy)
-        facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
+        known = await self._known(request.object, request)
+        tree, facts = known.sent, known.facts
+        decision = decide_workload(known.whole, facts, policy)
         if decision is None:
             return Verdict()
 
         # 3. Write it for each reader: Kueue, readers of templates, the Job controller, Volcano.
-        written, applied = _Written(tree), metadata.controller is None
-        if applied or kind == _JOB:
-            written.tell_kueue(decision, facts, policy)
-        if applied and policy.templates == "Mutate":
-            written.classes(decision, facts)
-        more: tuple[Operation, ...] = ()
+        applied, rank, more = known.metadata.controller is None, "", tuple[Operation, ...]()
         warnings: tuple[AdmissionWarning, ...] = ()
         if forgives and decision.saving:
             fields = fields_due(tree, decision.saving)
-            more = tuple(add(f"/spec/{field}", value) for field, value in fields.items())
+            more = tuple(patch.add(f"/spec/{field}", value) for field, value in fields.items())
             if fields and not made_by_another(facts) and await self._is_taken(decision, known.whole, request):
                 warnings = (LOST_NODE,)
         if kind == _VOLCANO_JOB:
-            more = tuple(_volcano_queue(tree, decision, policy))
-            if rank := await _volcano_rank(request, decision, self.ledger):
-                written.class_of("", rank)
+            more = tuple(patch.volcano_queue(tree, decision, policy))
+            rank = await _volcano_rank(request, decision, self.ledger)
+        queued = applied or kind == _JOB
+        written = patch.of_workload(tree, decision, policy, queued=queued, applied=applied, rank=rank)
         tenant = facts.tenant.name if facts.tenant else None
-        return Verdict(decision.assignment, (*more, *written.operations()), warnings, tenant=tenant)
+        return Verdict(decision.assignment, (*more, *written), warnings, tenant=tenant)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
         It stays refused if it asks for more GPUs than before.
         """
-        # 1. Judge the object by itself. This request may not give Kueue's label the class of another tier.
+        # 1. Ask for the right to its tiers. Judge what a controller has made further only if it is a gang and its
+        #    controller is none, which is what the chart sends without tierAccess.
+        row = self.policy.kinds.by_kind[request.kind.group_kind]
+        if self.policy.tier_access == "RBAC":
+            if (problem := await self._unentitled(request)) is not None:
+                return Verdict(refusal=problem)
+            controller = read(request.object, Named).metadata.controller
+            gangs = {each.kind for each in self.policy.kinds.by_kind.values() if each.gang}
+            if controller and (not row.gang or controller.kind in gangs):
+                return Verdict()
+
+        # 2. Judge the object by itself. This request may not give Kueue's label the class of another tier.
         judged, updated = await self._judged(request.object, request), request.operation == "UPDATE"
         assigned = judged.verdict.assignment
         if self.policy.kueue is not None and judged.verdict.refusal is None and assigned is not None:
@@ -132,27 +126,26 @@ class WorkloadReviewer(Reviewer, frozen=True):
             problem = kueue.changed_class(was, labels, assigned.tier, self.policy)
             judged = replace(judged, verdict=replace(judged.verdict, refusal=problem))
 
-        # 2. Check that the name is free before booking.
+        # 3. Check that the name is free before booking.
         if judged.gang is not None:
-            plural = self.policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)].plural
-            judged = replace(judged, verdict=await with_free_name(judged.verdict, request, plural, self.cluster))
+            judged = replace(judged, verdict=await with_free_name(judged.verdict, request, row.plural, self.cluster))
 
-        # 3. Book a create, and an update without a readable old object.
+        # 4. Book a create, and an update without a readable old object.
         verdict = judged.verdict
         if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
             return await self._book(judged, None, request, mode)
 
-        # 4. Compare an update with the old object. A warning that the old object had is not repeated, because
+        # 5. Compare an update with the old object. A warning that the old object had is not repeated, because
         #    controllers update what they reconcile all the time.
         before = await self._judged(request.old_object, request)
         fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
         decision, tenant = judged.decision, judged.tenant
         if decision is not None and tenant is not None and not tenant.charged_elsewhere and judged.runs:
             # without room now
-            fresh += growth_applied(decision, before.decision if before.runs else None, *self._usage(decision, tenant))
+            fresh += decision.growth(before.decision if before.runs else None, *self._usage(decision, tenant))
         judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
-        # 5. Accept a mistake that was there before, unless it grows or begins to run.
+        # 6. Accept a mistake that was there before, unless it grows or begins to run.
         refusal, earlier = verdict.refusal, before.verdict.refusal
         as_before = refusal is not None and earlier is not None and refusal.same_mistake(earlier)
         released = judged.gang is not None and before.gang is None
@@ -160,24 +153,50 @@ class WorkloadReviewer(Reviewer, frozen=True):
             warning = AdmissionWarning("let-in", refusal=refusal)
             return replace(judged.verdict, refusal=None, warnings=(*fresh, warning))
 
-        # 6. Book the increase. A changed template replaces the pods of most kinds that may change theirs.
+        # 7. Book the increase. A changed template replaces the pods of most kinds that may change theirs.
         booked, old = await self._book(judged, before.gang, request, mode), before.decision
         admitted = booked.refusal is None and booked.assignment == assigned
         if not admitted or decision is None or old is None or not before.runs or has_ended(before.whole):
             return booked
-        stay = tuple(relabelled(decision, old))
-        if not stay or judged.templates != before.templates:
-            return booked
-        return replace(booked, warnings=booked.warnings + stay)
+        stay = tuple(decision.relabelled(old))
+        unchanged = bool(stay) and judged.templates == before.templates
+        return replace(booked, warnings=booked.warnings + stay) if unchanged else booked
+
+    async def _unentitled(self, request: Request) -> Refusal | None:
+        """Return the refusal of a user who names a tier that the old object did not name.
+
+        Raises Refused if an owner can't be read, because it may be readable again when the pods come. A workload that
+        is invalid makes no pods.
+        """
+        before = frozenset[str]()
+        try:
+            new = (await self._known(request.object, request)).facts
+        except Refused as refused:
+            if refused.refusal.reason is Reason.UNREADABLE:
+                raise
+            return None
+        with suppress(Refused):  # at a create there is no old object
+            old = (await self._known(request.old_object, request)).facts
+            before = frozenset(tiers_named_in(old, self.policy))
+        named = [each for each in tiers_named_in(new, self.policy) if each not in before]
+        return await self.unentitled(request, named, replace(new, owners=new.owners[1:]))
+
+    async def _known(self, raw: msgspec.Raw, request: Request) -> WorkloadFacts:
+        """Return a workload as its author sent it, without Kueue's default class, and the facts about it.
+
+        Raises Refused if it is not an object, or if a fact can't be read.
+        """
+        tree, row = msgspec.json.decode(raw), self.policy.kinds.by_kind[request.kind.group_kind]
+        if not isinstance(tree, dict):
+            raise Refused(Reason.INVALID, "no-object", OBJECT)
+        tree, metadata = kueue.without_default_classes(tree), read(raw, Named).metadata
+        return await facts_of_workload(tree, row, metadata, request.namespace, self.cluster, self.policy)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
         """Judge the object by itself. At an update usage counts its own pods, so no row refuses it for now."""
-        cluster, policy = self.cluster, self.policy
+        policy = self.policy
         try:
-            row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
-            known = await facts_of_workload(
-                workload_as_sent(raw), row, read(raw, Named).metadata, request.namespace, cluster, policy
-            )
+            known = await self._known(raw, request)
             facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
         except Refused as refused:
             return Judged(Verdict(refusal=refused.refusal))
@@ -191,9 +210,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         name = tenant.name if tenant else None
         fit = self._fit(decision, starts=request.operation == "CREATE" and runs)
         if decision.waits:
-            notes += tuple(counted_while_queued(decision, await cluster.lookups.native_quotas(request.namespace)))
-        problem = gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, facts)
-        if problem is not None:
+            notes += tuple(decision.counted_while_queued(await self.cluster.lookups.native_quotas(request.namespace)))
+        if (problem := decision.contradiction()) is not None:
             return Judged(Verdict(decision.assignment, refusal=problem, tenant=name))
         own = Verdict(decision.assignment, warnings=decision.warnings, tenant=name)
         verdict = own.fitted(replace(fit, warnings=fit.warnings + notes))
@@ -204,7 +222,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
 
         kubectl prints the warnings of mutate before a refusal, and what is refused needs none.
         """
-        if gang_in_two_tiers(decision) or outranked_workload(decision.own, decision.leading.live, decision.facts):
+        if decision.contradiction() is not None:
             return False
         fit = self._fit(decision, starts=not (decision.elsewhere or is_suspended(tree)))
         judged = Judged(Verdict(refusal=fit.refusal), decision=decision, tenant=decision.facts.tenant)
@@ -215,7 +233,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         tenant = decision.facts.tenant
         if tenant is None or decision.elsewhere:
             return QuotaVerdict()
-        fit = fit_of(decision, *self._usage(decision, tenant), starts=starts)
+        fit = decision.fit(*self._usage(decision, tenant), starts=starts)
         return replace(fit, warnings=(*fit.warnings, *beyond_budgets(decision.charges, tenant)))
 
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
@@ -232,8 +250,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal:
             return verdict
-        was = _by_row(before.charges) if before else {}
-        if all(gpus <= was.get(row, Decimal(0)) for row, gpus in _by_row(gang.charges).items()):
+        was = by_row(before.charges) if before else {}
+        if all(gpus <= was.get(row, Decimal(0)) for row, gpus in by_row(gang.charges).items()):
             return verdict  # an admitted gang needs no room again
         if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods are gated, and the leader books it when it is the head of the queue
@@ -245,7 +263,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         # In a lower tier only the rows of every tier bound what an elastic gang asks for beyond its least.
         in_any = replace(decision, facts=replace(decision.facts, tenant=tenant.bounding_every_tier()))
         own, lower = (self._fit(each, starts=is_new).warnings for each in (decision, in_any))
-        for tier in lower_tiers(decision, answer):
+        for tier in decision.lower_tiers(answer):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             demoted = replace(booking, charges=charges, tier=tier.name, rank=tier.value)
             if isinstance(await self.ledger.book(demoted, dry_run=dry_run), Booked):
@@ -260,90 +278,12 @@ class WorkloadReviewer(Reviewer, frozen=True):
                 others = tuple(each for each in verdict.warnings if each not in own)
                 lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning, *lower)))
                 return replace(lowered, assignment=assigned)
-        return verdict.fitted(gang_fit(decision, gang, self.with_reserved(answer, tenant)))
-
-
-def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], Decimal]:
-    sums: dict[tuple[str | None, str | None], Decimal] = {}
-    for each in charges:
-        key = each.tier, each.flavor
-        sums[key] = sums.get(key, Decimal(0)) + each.gpus
-    return sums
+        return verdict.fitted(decision.gang_fit(gang, tenant, self.with_reserved(answer, tenant)))
 
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers remove a foreign label, which Kueue refuses."""
-
-
-class _Written:
-    """Collects the writes on a workload and its templates, so that each absent map is created once."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._labels: dict[str, dict[str, str]] = {}
-        self._annotations: dict[str, dict[str, str]] = {}
-        self._classes: dict[str, str] = {}
-
-    def tell_kueue(self, decision: WorkloadDecision, facts: Facts, policy: TierPolicy) -> None:
-        """Set the label on objects that Kueue queues, and on the templates into which Kueue would copy it later."""
-        own, name = facts.owners[0], kueue.workload_class_due(facts.owners[0], decision.assignment)
-        if name is None or not kueue.queues_workload(facts, policy):
-            return
-        copies = own.members if own.row.kueue == "Copies" else ()
-        for path in ("", *(member.path for member in copies if self._reaches(member))):
-            self._labels.setdefault(path, {})[kueue.PRIORITY_CLASS] = name
-            self._annotations.setdefault(path, {})[kueue.QUEUE_CLASS] = name
-
-    def classes(self, decision: WorkloadDecision, facts: Facts) -> None:
-        """Set the class of each template that is ours and names none; of all of them or of none."""
-        placed = {id(member.template): member for member in facts.owners[0].members}
-        members = [(placed[id(each.tier_request.pod)], each) for each in decision.decisions]
-        for member, each in members if all(self._reaches(member) for member, _ in members) else ():
-            if each.live is not None and not class_asked(member.template):
-                self.class_of(member.path, each.live.name)
-
-    def class_of(self, path: str, name: str) -> None:
-        """Set the class of a template, or of the whole object, and mark it as ours."""
-        self._classes[path] = name
-        self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
-
-    def operations(self) -> Iterator[Operation]:
-        """Yield the patch without the values that are there already."""
-        for path, name in self._classes.items():
-            if at(at(self._tree, path), "spec.priorityClassName") != name:
-                yield add(f"{_pointer(path)}/spec/priorityClassName", name)
-        for path, annotations in self._annotations.items():
-            there, where = at(at(self._tree, path), "metadata"), f"{_pointer(path)}/metadata"
-            wanted = {"labels": self._labels.get(path, {}), "annotations": annotations}
-            if not isinstance(there, dict):
-                yield add(where, {kind: each for kind, each in wanted.items() if each})
-                continue
-            for kind, each in wanted.items():
-                written = there.get(kind) or {}
-                yield from entries(f"{where}/{kind}", written, due(written, each))
-
-    def _reaches(self, member: Member) -> bool:
-        """Tell whether a template is in the object itself, complete, and below maps alone."""
-        template = at(self._tree, member.path) if member.form == "template" else None
-        return isinstance(template, dict) and isinstance(template.get("spec"), dict)
-
-
-def _pointer(path: str) -> str:
-    return "".join(f"/{escaped(step)}" for step in steps(path))
-
-
-def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
-    """Yield the tier's queue for a Job that names none; its PodGroup and its pods get it from there.
-
-    Volcano's own webhook, which the API server asks before ours, fills in `default`.
-    """
-    tier, there = decision.assignment.tier, at(tree, "spec.queue")
-    wanted = policy.scheduling.get(tier.name, Scheduling()).queue if tier else None
-    if wanted is None or wanted.system != "Volcano":
-        return
-    if not there or (there == "default" and is_filled_in(tree, "spec", "queue")):
-        yield add("/spec/queue", wanted.name)
 
 
 async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
@@ -365,7 +305,7 @@ async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Le
         of_one = decision.leading.least
         one_pod = replace(charge, gpus=of_one.gpus) if of_one else charge
         short = shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared))
-    lower = next(lower_tiers(decision, short), None) if isinstance(short, Shortfall) else None
+    lower = next(decision.lower_tiers(short), None) if isinstance(short, Shortfall) else None
     if lower is None:
         return live.name
     return live_class(lower, of_pods.facts.classes, adoption=of_pods.policy.adoption).name

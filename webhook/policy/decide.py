@@ -4,56 +4,55 @@ Each decision asks: is it ours, which tier, which checkpoint hook, which Priorit
 values. Every function raises Refused if a person asks for something impossible.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 
 import msgspec
 from msgspec import structs
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import AdmissionWarning, Phrase
+from webhook.objects.refusal import AdmissionWarning, Refused
 from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
-from webhook.policy.assignment.kueue import QUEUE_NAME, class_of_pod
-from webhook.policy.assignment.limits import demoted, demoted_to, open_tiers
-from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
+from webhook.policy.assignment.kueue import QUEUE_NAME, class_due, is_queued, require_one_tier
+from webhook.policy.assignment.limits import EXPLICIT, demoted, demoted_to
+from webhook.policy.assignment.request import (
+    TIER_LABEL,
+    Assignment,
+    TierRequest,
+    concerns,
+    gang_with_gpus,
+    names_a_tier,
+    require_metadata_and_spec,
+    tier_request,
+)
 from webhook.policy.assignment.steps import assign, earlier_assignment, type_given, type_warnings
-from webhook.policy.autoscaler import NO_PLAN, AutoscalerPlan, plan_autoscaler
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.devices import evicts_others, without_eviction
 from webhook.policy.metadata_keys import unknown_keys
 from webhook.policy.placement import (
+    NO_PLAN,
     UNNAMED,
+    AutoscalerPlan,
     PlacementPlan,
     SchedulingPlan,
+    missing_node_selector,
+    plan_autoscaler,
     plan_placement,
     plan_scheduling,
-    with_node_selector,
 )
 from webhook.policy.preemption.tolerations import ReservedNodesAccess, reserved_nodes_access
-from webhook.policy.quota.charges import (
-    Charge,
-    GangPart,
-    QuotaVerdict,
-    Shortfall,
-    flavor_of,
-    flavor_on,
-    must_queue,
-    never_fits,
-    row_usage,
-    shortfall,
-    tier_counted,
-)
+from webhook.policy.quota.charges import Charge, GangPart, flavor_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import demand_of, gpus_of_pods, refuse_unlisted, shared_by, unlisted_warnings
-from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
-from webhook.policy.quota.refusals import NOWHERE, POD, beyond_budgets, fit_over_quota, over_quota
-from webhook.policy.values.facts import Facts
+from webhook.policy.quota.refusals import beyond_budgets
+from webhook.policy.values.facts import Facts, selecting
 from webhook.policy.values.tenants import OnExceed, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass, Tier, live_class
+from webhook.policy.values.tiers import PriorityClass, live_class
 from webhook.policy.workloads.pod_groups import PodsTogether
-from webhook.policy.workloads.workload import Member
+from webhook.policy.workloads.workload import Member, gang_among
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -88,13 +87,39 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def on_exceed(self) -> OnExceed | None:
         """Return what happens to its pods if a row that counts them is full; None without such a row."""
-        asked, charge = self.tier_request, self.charge
-        tenant = asked.facts.tenant
-        if tenant is None or charge is None or not tenant.charges(charge.gpus) or not charge.rows(tenant):
+        tenant, charge = self.charged or (None, None)
+        if tenant is None or charge is None or not charge.rows(tenant):
             return None
-        if asked.facts.together is None and must_queue(asked.pod, tenant, charge):
+        if self.gets_gate:
             return "Hold"
         return "Deny" if tenant.on_exceed == "Hold" else tenant.on_exceed
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        return self.charge is not None and self.charge.gpus > 0
+
+    @property
+    def gets_gate(self) -> bool:
+        """Tell whether a pod gets our gate: with `onExceed: Hold` every one that is charged, with room or not.
+
+        A group of pods that no workload makes is admitted as a whole or refused. A pod without GPUs is queued with its
+        gang's GPU pods, because it would start without them. The API server accepts no gate on a pod that names its
+        node.
+        """
+        pod, facts, charge = self.tier_request.pod, self.tier_request.facts, self.charge
+        if facts.tenant is None or charge is None or pod.spec.node_name:
+            return False
+        if not facts.tenant.holds_on(charge.tier, charge.flavor):
+            return False
+        if charge.gpus > 0:
+            return facts.together is None
+        return gang_among(facts.owners) is not None and gang_with_gpus(facts, self.tier_request.policy) is not None
+
+    @property
+    def charged(self) -> tuple[Tenant, Charge] | None:
+        """Return the tenant that its pods are charged to, and their charge; None if nothing is booked for them."""
+        tenant, charge = self.tier_request.facts.tenant, self.charge
+        return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None
 
 
 def decide_pod(
@@ -119,11 +144,12 @@ def decide_pod(
     elif gang_tier:
         assignment = demoted_to(gang_tier, assignment, asked)
     decision = decision_with(asked, assignment, demand)
-    return (
-        structs.replace(decision, queue_class=class_of_pod(pod.metadata, assignment, facts, policy))
-        if policy.kueue
-        else decision
-    )
+    if policy.kueue is None or not is_queued(pod.metadata):
+        return decision
+    # A controller can't correct the class of another tier, but the person who made the pod can.
+    if pod.metadata.controller is None:
+        require_one_tier(pod.metadata, assignment, policy)
+    return structs.replace(decision, queue_class=class_due(pod.metadata, assignment, facts.selects))
 
 
 def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
@@ -147,72 +173,17 @@ def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     """
     asked, tier = decision.tier_request, decision.assignment.tier
     scheduler = (decision.scheduling and decision.scheduling.scheduler) or asked.pod.spec.scheduler_name
-    queued = any(
-        QUEUE_NAME in each for each in (asked.pod.metadata.labels, *(owner.labels for owner in asked.facts.owners))
-    )
+    labels = (asked.pod.metadata.labels, *(owner.labels for owner in asked.facts.owners))
+    queued = any(QUEUE_NAME in each for each in labels)
     if tier is None or queued or scheduler not in UNNAMED or not evicts_others(tier, decision.live, asked.policy):
         return ()
     names = without_eviction(asked.pod, asked.facts.devices, asked.facts.eviction, asked.policy)
     return (AdmissionWarning("evicts-nobody", tier=tier.name, name=names[0]),) if names else ()
 
 
-def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota], group: str = "") -> QuotaVerdict:
-    """Return the refusal of a pod whose charge falls short, or a warning if its tenant wants only that.
-
-    `group` is the name of the group that is booked with the pod. `native` are the ResourceQuotas of its namespace,
-    which may leave less than the tenant's rows do.
-    """
-    asked, tenant = decision.tier_request, decision.tier_request.facts.tenant
-    if tenant is None:
-        return QuotaVerdict()
-    rooms = native_rooms(asked.pod, short.charge.gpus, native, asked.policy)
-    is_whole = group and decision.charge is not None and short.charge.gpus > decision.charge.gpus
-    return pod_fit(short, tenant, open_tiers(asked, short.charge), rooms, f"group {group}" if is_whole else POD)
-
-
-def queued_pod_fit(decision: Decision, usage: Usage, reserved: Usage) -> QuotaVerdict:
-    """Return the refusal of a queued pod that never fits, or a warning of the row that has no room for it now.
-
-    `reserved` is the part of the usage that is reserved for the queue.
-    """
-    asked, charge, tenant = decision.tier_request, decision.charge, decision.tier_request.facts.tenant
-    if charge is None or tenant is None:
-        return QuotaVerdict()
-    # 1. A row may be too small for it, even if nothing else uses the row.
-    small = never_fits(charge, tenant)
-    fit = pod_fit(Shortfall(charge, small, usage), tenant, open_tiers(asked, charge)) if small else QuotaVerdict()
-    short = shortfall((charge,), tenant, usage)
-    if fit.refusal or short is None:
-        return fit
-
-    # 2. A person who makes a pod is warned of the row; other pods are covered when their workload is applied.
-    if asked.pod.metadata.controller is not None:
-        return structs.replace(fit, queued=True)
-    row = short.row
-    warning = AdmissionWarning(
-        "pod-waits",
-        tenant=tenant.name,
-        row=row_usage(row, usage, reserved),
-        gpus=short.charge.gpus,
-        queued=Phrase("pod-queued"),
-    )
-    return QuotaVerdict(None, (*fit.warnings, warning), queued=True)
-
-
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
     """Return the charge of a pod's whole group; a single pod's own charge."""
     return structs.replace(charge, gpus=gpus_of_pods(group.count, charge.gpus, charge.shared)) if group else charge
-
-
-def pod_fit(
-    short: Shortfall,
-    tenant: Tenant,
-    tiers: Collection[Tier],
-    native: Mapping[str, NativeRoom] = NOWHERE,
-    what: Phrase | str = POD,
-) -> QuotaVerdict:
-    """Return the refusal of a pod whose charge falls short, with those of the tiers in which it would fit."""
-    return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant, short.row)
 
 
 def request_of_member(member: Member, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
@@ -241,18 +212,10 @@ def decision_with(
     # The policy has something for the tier, or a scheduler with queues places the pod.
     placed = assignment.tier and (tier in policy.scheduling or pod.spec.scheduler_name in policy.systems)
     scheduling = plan_scheduling(pod, asked.facts, policy, assignment.tier) if assignment.tier and placed else None
-    return Decision(
-        asked,
-        assignment,
-        live,
-        hook,
-        charge,
-        needed,
-        placement=placement,
-        scheduling=scheduling,
-        autoscaler=plan_autoscaler(pod, asked.facts, protection) if protection else NO_PLAN,
-        reserved_nodes=reserved_nodes_access(assignment.tier, policy) if policy.device_preemption == "On" else None,
-    )
+    autoscaler = plan_autoscaler(pod, asked.facts, protection) if protection else NO_PLAN
+    access = reserved_nodes_access(assignment.tier, policy) if policy.device_preemption == "On" else None
+    of_tier = placement, scheduling, autoscaler, access
+    return Decision(asked, assignment, live, hook, charge, needed, None, *of_tier)
 
 
 def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
@@ -269,8 +232,8 @@ def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: 
     facts, policy, flavor = asked.facts, asked.policy, None
     if policy.flavors:
         placement = policy.placement.get(assignment.tier.name) if assignment.tier else None
-        bound = with_node_selector(asked.pod, facts, placement)
-        flavor = flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
+        more = missing_node_selector(asked.pod, facts, placement.node_selector) if placement else {}
+        flavor = flavor_on(facts.node_labels, policy.flavors) or flavor_of(selecting(asked.pod, more), policy)
     return Charge(gpus_of_pods(count, demand, shared), tier, flavor, shared if count else {})
 
 
@@ -278,3 +241,47 @@ def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:
     if assignment.tier is None:
         return None
     return live_class(assignment.tier, asked.facts.classes, adoption=asked.policy.adoption)
+
+
+def named_tier(asked: TierRequest, assignment: Assignment) -> str:
+    """Return the tier that somebody named for a pod or a group, perhaps on an owner; "" if nobody did.
+
+    Nobody names the tier that a rule, a workload type or a default gives. With `tierAccess: RBAC`, whoever names a tier
+    has the right to use it.
+    """
+    group = asked.facts.group
+    if assignment.tier is None or assignment.step not in EXPLICIT:
+        return ""
+    if assignment.step != "group" or group is None:
+        return assignment.demoted_from or assignment.tier.name
+    # Whoever joins a group names its tier, unless the pod would get the same without the group.
+    name = group.demoted_from or assignment.tier.name
+    alone = structs.replace(asked, label=None, class_name="", facts=structs.replace(asked.facts, group=None))
+    with suppress(Refused):
+        otherwise = assign(alone)
+        if otherwise.step not in EXPLICIT and otherwise.tier and otherwise.tier.name == name:
+            return ""
+    return name
+
+
+def tiers_named_in(facts: Facts, policy: TierPolicy) -> Iterator[str]:
+    """Yield the tiers that somebody named in a workload, the first of the facts' owners, or above it.
+
+    A workload that asks for no GPUs names none, even with the label: the webhook does not see it before it asks.
+    """
+    own = facts.owners[0]
+    members = [(each, demand_of(each.template, each.devices, policy)) for each in own.members]
+    if members and not any(demand or names_a_tier(each.template, policy) for each, demand in members):
+        return
+    if labelled := policy.tiers.get(own.labels.get(TIER_LABEL, "")):
+        yield labelled.name
+    for member, demand in members:
+        with suppress(Refused):  # its pods are refused
+            asked = request_of_member(member, facts, policy, holds_gpus=demand > 0)
+            yield named_tier(asked, assignment_of(asked))
+
+
+def is_named_by_owner(tier: str, facts: Facts, policy: TierPolicy) -> bool:
+    """Tell whether a workload above names the tier: whoever applied that was asked about it then."""
+    above = (structs.replace(facts, owners=facts.owners[index:], group=None) for index in range(len(facts.owners)))
+    return any(tier == each for owner in above for each in tiers_named_in(owner, policy))

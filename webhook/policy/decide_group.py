@@ -18,8 +18,6 @@ from webhook.policy.assignment.assigned_by import class_borne, read_assigned_by
 from webhook.policy.assignment.limits import demoted, demoted_to
 from webhook.policy.assignment.request import (
     TIER_LABEL,
-    Assignment,
-    TierRequest,
     gang_with_gpus,
     group_concerns,
     not_default,
@@ -33,8 +31,9 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kind_table import WorkloadType
-from webhook.policy.workloads.workload import Member, Workload
+from webhook.policy.workloads.workload import Member
 
 
 def decide_group(
@@ -62,27 +61,17 @@ def decide_group(
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=named or inherited))
     decision = _tier_of_group(wish, facts, policy, class_borne(group), usage, gang_tier)
     assignment, of_model = decision.assignment, policy.tiers.of_class(model.priority_class_name) if model else None
-    tier = assignment.tier
+    tier, asked, of_class = assignment.tier, assignment.asked, model.priority_class_name if model else ""
     if template and tier and of_model not in (None, tier) and assignment.step in ("label", "class"):
+        name = template.name
         raise Refused(
-            Reason.CONTRADICTION,
-            "unlike-template",
-            assignment.asked,
-            tier=tier.name,
-            template=template.name,
-            class_name=template.priority_class_name,
+            Reason.CONTRADICTION, "unlike-template", asked, tier=tier.name, template=name, class_name=of_class
         )
     # The scheduler starts no group of a tree in which one priority differs (1.38 beta: validatePodGroupHierarchy), and
     # a group's class can't be changed.
     if parent and tier != of_model:
-        raise Refused(
-            Reason.CONTRADICTION,
-            "unlike-parent",
-            assignment.asked,
-            tier=tier.name if tier else Phrase("without-tier"),
-            parent=parent.name,
-            class_name=parent.priority_class_name or "none",
-        )
+        own, above = tier.name if tier else Phrase("without-tier"), of_class or "none"
+        raise Refused(Reason.CONTRADICTION, "unlike-parent", asked, tier=own, parent=parent.name, class_name=above)
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
     # A CompositePodGroup in mode All may not contain a group with another mode, and such groups may exist already.
     keeps = written or group.goes_whole or not _trains(group, decision) or group.kind == COMPOSITE_POD_GROUP.kind
@@ -122,18 +111,22 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
     return _tier_of_group(wish, facts, policy, class_borne(wish))
 
 
-def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
-    """Return why a template makes no PodGroup: its class does not exist, which the API server accepts."""
+def template_problem(
+    found: SchedulingWorkload, live: PriorityClass | None, facts: Facts, policy: TierPolicy
+) -> Refusal | None:
+    """Return why a template makes no PodGroup: its class does not exist, which the API server accepts.
+
+    Or its priority is not that of the `live` class of the Workload's tier, if it has one.
+    """
+    reason, tiers = Reason.CONTRADICTION, policy.tiers.names()
     for field, each in found.templates():
-        if each.priority_class_name and each.priority_class_name not in facts.classes:
-            return Refusal(
-                Reason.CONTRADICTION,
-                "template-class-unknown",
-                field,
-                template=each.name,
-                class_name=each.priority_class_name,
-                tiers=policy.tiers.names(),
-            )
+        name = each.priority_class_name
+        if name and name not in facts.classes:
+            return Refusal(reason, "template-class-unknown", field, template=each.name, class_name=name, tiers=tiers)
+    for path, each in found.templates():
+        field, there = f"{path}.priority", each.priority
+        if live is not None and there not in (None, live.value):
+            return Refusal(reason, "template-priority", field, priority=there, name=live.name, value=live.value)
     return None
 
 
@@ -142,34 +135,12 @@ def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal
 
     The API server of 1.37 refuses these too, without their names, and that of 1.36 accepts them.
     """
-    naming = [(field, each) for field, each in found.templates() if each.priority_class_name]
-    for (_, one), (field, other) in pairwise(naming):
-        names = (one.priority_class_name, other.priority_class_name)
-        tiers = [policy.tiers.of_class(name) for name in names]
-        if names[0] != names[1] and any(tiers) and tiers[0] != tiers[1]:
+    naming = [(field, each.name, each.priority_class_name) for field, each in found.templates()]
+    for (_, one, its), (field, other, others) in pairwise(each for each in naming if each[2]):
+        tiers = policy.tiers.of_class(its), policy.tiers.of_class(others)
+        if its != others and any(tiers) and tiers[0] != tiers[1]:
             return Refusal(
-                Reason.CONTRADICTION,
-                "templates-differ",
-                field,
-                one=one.name,
-                its_class=names[0],
-                other=other.name,
-                other_class=names[1],
-            )
-    return None
-
-
-def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal | None:
-    live = decision.live
-    for field, each in found.templates():
-        if live is not None and each.priority not in (None, live.value):
-            return Refusal(
-                Reason.CONTRADICTION,
-                "template-priority",
-                f"{field}.priority",
-                priority=each.priority,
-                name=live.name,
-                value=live.value,
+                Reason.CONTRADICTION, "templates-differ", field, one=one, its_class=its, other=other, other_class=others
             )
     return None
 
@@ -193,33 +164,25 @@ def _tier_of_group(
     if written is not None and written.demoted_from:
         marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
         assignment = earlier_assignment(marked, written, borne)
-    assignment = assignment or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
+    # Any other group gets the assignment of the owner's pods, and may name no other tier.
+    if assignment is None:
+        assignment, tier = assignment_of(theirs), policy.tiers.of_class(own.class_name)
+        named = [(f"metadata.labels[{TIER_LABEL}]", own.label, own.label)] if own.label is not None else []
+        if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # its source
+            named.append(("spec.priorityClassName", own.class_name, tier.name))
+        due, reason = assignment.tier.name if assignment.tier else None, assignment.reason
+        for field, text, name in named:
+            if name != due:
+                maker, there = str(owner), due or Phrase("without-tier")
+                raise Refused(
+                    Reason.CONTRADICTION, "unlike-owner", field, written=text, owner=maker, tier=there, reason=reason
+                )
+        assignment = demoted_to(gang_tier, assignment, theirs)
     if usage is not None:
         # The assignment of all pods of a template, by the room that their tenant has.
         charge = decision_with(theirs, assignment, _demands(member, theirs.policy)[1], member.count).charge
         assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
-
-
-def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:
-    """Return the assignment of the owner's pods. Raises Refused if the group names another tier."""
-    assignment, tier = assignment_of(theirs), own.policy.tiers.of_class(own.class_name)
-    named = [(f"metadata.labels[{TIER_LABEL}]", own.label, own.label)] if own.label is not None else []
-    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:  # its source
-        named.append(("spec.priorityClassName", own.class_name, tier.name))
-    due = assignment.tier.name if assignment.tier else None
-    for field, written, name in named:
-        if name != due:
-            raise Refused(
-                Reason.CONTRADICTION,
-                "unlike-owner",
-                field,
-                written=written,
-                owner=str(owner),
-                tier=due or Phrase("without-tier"),
-                reason=assignment.reason,
-            )
-    return assignment
 
 
 def _demands(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:

@@ -7,12 +7,12 @@ from itertools import product
 from typing import Any
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refusal, Refused
 from webhook.objects.view import at
+from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling, demotable_to
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, names_a_tier
@@ -35,14 +35,7 @@ from webhook.policy.quota.charges import (
 from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.queue_status import hold_warnings
-from webhook.policy.quota.refusals import (
-    Applied,
-    drawn,
-    fit_over_quota,
-    growth_warnings,
-    no_room_for_gang,
-    whole_fit,
-)
+from webhook.policy.quota.refusals import Applied, drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import EVICTED_BY_NOBODY, TierPolicy
@@ -95,11 +88,6 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
     @property
-    def names_node(self) -> bool:
-        """Tell whether one of its GPU pods names a node: it can't be queued, because it takes no gate."""
-        return any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
-
-    @property
     def waits(self) -> bool:
         """Tell whether any of its pods are queued."""
         tenant = self.facts.tenant
@@ -124,6 +112,135 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
     def demotable(self) -> list[Tier]:
         """Return the lower tiers to which it may be demoted, in the order of choice."""
         return demotable_to(self.assignment.tier, self.decisions[0].tier_request)
+
+    def contradiction(self) -> Refusal | None:
+        """Return the refusal of a gang in which two templates name different tiers, or of a label above its pods' tier.
+
+        The gang needs both templates. Spare workers may run in a tier of their own.
+        """
+        own, decided = self.own, {id(each.tier_request.pod): each.assignment for each in self.decisions}
+        first: tuple[str, str] | None = None
+        for member in own.members if gang_among(self.facts.owners) is own else ():
+            assignment = decided.get(id(member.template))
+            if not member.least or assignment is None or assignment.tier is None:
+                continue
+            if assignment.step not in ("label", "class") or assignment.bearer or assignment.template:
+                continue  # neither the template nor what lies between it and its workload names the tier
+            field, tier = member.placed_field(assignment.asked), assignment.tier.name
+            first = first or (field, tier)
+            if tier != first[1]:
+                (other, its), kind = first, own.kind.kind
+                return Refusal(
+                    Reason.CONTRADICTION, "gang-in-two-tiers", field, tier=tier, other=other, other_tier=its, kind=kind
+                )
+        return outranked_workload(own, self.leading.live, self.facts)
+
+    def fit(self, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
+        """Return how a workload fits its tenant's quota. Only limits count for one that does not start now.
+
+        `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
+        `reserved` is the part of the usage that is reserved for the tenant's queue.
+        """
+        tenant, row, gang = self.facts.tenant, self.own.row, self.gang
+        if tenant is None or tenant.charged_elsewhere or self.elsewhere:
+            return QuotaVerdict()
+        charges, applied = self.charges, self._applied(tenant, usage, reserved)
+        # 1. A gang is judged by all of its pods, any other workload by those that it needs. The rest gets warnings.
+        is_elastic = together(charges) != together(self.needed)
+        at_once, limits = row.at_once or is_elastic or bool(gang), not starts or bool(gang and not self.waits)
+        least = whole_fit(self.needed, tenant, applied, at_once=at_once, wished=charges, limits_only=limits)
+
+        # 2. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
+        lowered = tuple(self._lowered(tenant, usage, reserved)) if tenant.demotes and starts else ()
+        if least.refusal or not (lowered or is_elastic):
+            return least
+        bounding, at_once = (tenant.bounding_every_tier(), row.at_once) if lowered else (tenant, not self.own.in_stages)
+        rest = whole_fit(charges, bounding, applied, at_once=at_once, strict=False, limits_only=not starts)
+        return replace(rest, warnings=lowered + rest.warnings)
+
+    def _lowered(
+        self, tenant: Tenant, usage: Usage, reserved: Usage, before: Sequence[Charge] = ()
+    ) -> Iterator[AdmissionWarning]:
+        """Warn of pods that are booked singly and run in a lower tier, because a tier's row has no room for them.
+
+        A workload that grows is judged by the pods beyond `before`.
+        """
+        own, asked = self.own, self.leading.tier_request
+        one = self.leading.least.gpus if self.leading.least else Decimal(0)
+        for row, charge in drawn(() if self.gang else self.charges, tenant, at_once=own.row.at_once):
+            used = usage.get(row, Decimal(0))
+            more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
+            short = Shortfall(replace(charge, gpus=one or more), row, usage)
+            exceeds = row.tier and more > 0 and used + more > row.hard
+            lower = next(self.lower_tiers(short), None) if exceeds else None
+            if lower is not None:
+                yield AdmissionWarning(
+                    "more-demoted" if before else "some-demoted",
+                    tenant=tenant.name,
+                    row=row_usage(row, usage, reserved),
+                    what=f"this {own.kind}",
+                    gpus=more,
+                    those=Phrase("all-lowered" if row.spent else "some-lowered"),
+                    tier=lower.name,
+                    evicted=evicted_by(lower, asked.pod, asked.facts, asked.policy),
+                )
+
+    def growth(self, before: "WorkloadDecision | None", usage: Usage, reserved: Usage) -> tuple[AdmissionWarning, ...]:
+        """Return warnings if a workload grows beyond the room that its singly booked pods have now."""
+        tenant, own = self.facts.tenant, self.own
+        booked = self.gang.charges if self.gang else ()
+        if tenant is None or not own.row.at_once or together(self.charges) == together(booked):
+            return ()
+        was = before.charges if before else ()
+        lowered = tuple(self._lowered(tenant, usage, reserved, was)) if tenant.demotes else ()
+        bounding = tenant.bounding_every_tier() if lowered else tenant
+        applied = self._applied(tenant, usage, reserved)
+        return (*lowered, *growth_warnings(self.charges, was, bounding, applied))
+
+    def relabelled(self, before: "WorkloadDecision") -> Iterator[AdmissionWarning]:
+        """Warn that existing pods keep their tier, if a changed label gives another one to the same templates."""
+        own, was = self.own, before.own
+        if own.labels.get(TIER_LABEL) == was.labels.get(TIER_LABEL) or not any(each.count for each in was.members):
+            return
+        both = zip(self.decisions, before.decisions, strict=False)
+        pairs = ((each.assignment.tier, old.assignment.tier) for each, old in both)
+        if tiers := tuple(dict.fromkeys(tier.name for tier, old in pairs if tier is not None and tier != old)):
+            yield AdmissionWarning("tier-for-new-pods", kind=own.kind.kind, tier=tiers)
+
+    def _applied(self, tenant: Tenant, usage: Usage, reserved: Usage) -> Applied:
+        # A pod that names its node can't be queued, because it takes no gate.
+        names_node = any(each.charge and each.tier_request.pod.spec.node_name for each in self.decisions)
+        return Applied(
+            what=f"{'each pod of ' if self.own.row.while_queued.on_every_node else ''}this {self.own.kind}",
+            usage=usage,
+            reserved=reserved,
+            tiers=acceptable(self.decisions[0].tier_request),
+            lower=self.demotable if tenant.demotes else (),
+            smallest=self.smallest,
+            can_wait=not (tenant.has_queue and names_node),
+            recurs=self.own.row.recurs,
+            whole=self.gang is not None,
+        )
+
+    def counted_while_queued(self, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
+        """Warn of the first ResourceQuota that counts its pods, also while they are queued."""
+        for quota, each in product(quotas, () if made_by_another(self.facts) else self.decisions):
+            asked, tier = each.tier_request, each.assignment.tier
+            if tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy):
+                yield AdmissionWarning("queued-counted", quota=quota.name)
+                return
+
+    def gang_fit(self, gang: GangDemand, tenant: Tenant, short: Shortfall) -> QuotaVerdict:
+        """Return the refusal of a gang whose charge falls short, or a warning if its tenant wants only that."""
+        tiers, what = acceptable(self.decisions[0].tier_request), f"{self.own.kind} {self.own.name}"
+        floor = together(self.charges) > together(self.needed)
+        return fit_over_quota(no_room_for_gang(gang, short, tenant, tiers, what, floor=floor), tenant, short.row)
+
+    def lower_tiers(self, short: Shortfall) -> Iterator[Tier]:
+        """Yield the tiers with room that a workload over quota may be demoted to, in the order of choice."""
+        tenant = self.facts.tenant
+        if tenant is not None and tenant.action(short.row) == "Demote":
+            yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, self.demotable))
 
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
@@ -229,8 +346,7 @@ def _warnings(
         yield from eviction_warnings(each)
     for each in decisions:
         if each.hook:
-            request = each.tier_request
-            yield from hook_warnings(request.pod, each.hook, request.policy.checkpoint)
+            yield from hook_warnings(each.tier_request.pod, each.hook, each.tier_request.policy.checkpoint)
     # A Job that saves gets a podFailurePolicy. Any other Job fails for good after some evictions, and loses all work.
     saving = next((each for each in decisions if each.saves), None)
     if saving is not None or any(map(_may_be_evicted, decisions)):
@@ -244,151 +360,3 @@ def _may_be_evicted(decision: Decision) -> bool:
     if tier is None or not asked.holds_gpus:
         return False
     return evicted_by(tier, asked.pod, asked.facts, asked.policy) != EVICTED_BY_NOBODY
-
-
-def gang_in_two_tiers(decision: WorkloadDecision) -> Refusal | None:
-    """Return the refusal of a gang in which two templates name different tiers; None for any other workload.
-
-    The gang needs both templates. Spare workers may run in a tier of their own.
-    """
-    own, decided = decision.own, {id(each.tier_request.pod): each.assignment for each in decision.decisions}
-    if gang_among(decision.facts.owners) is not own:
-        return None
-    first: tuple[str, str] | None = None
-    for member in own.members:
-        assignment = decided.get(id(member.template))
-        if not member.least or assignment is None or assignment.tier is None:
-            continue
-        if assignment.step not in ("label", "class") or assignment.bearer or assignment.template:
-            continue  # neither the template nor what lies between it and its workload names the tier
-        field, tier = member.placed_field(assignment.asked), assignment.tier.name
-        first = first or (field, tier)
-        if tier != first[1]:
-            return Refusal(
-                Reason.CONTRADICTION,
-                "gang-in-two-tiers",
-                field,
-                tier=tier,
-                other=first[0],
-                other_tier=first[1],
-                kind=own.kind.kind,
-            )
-    return None
-
-
-def fit_of(decision: WorkloadDecision, usage: Usage, reserved: Usage, *, starts: bool) -> QuotaVerdict:
-    """Return how a workload fits its tenant's quota. Only limits count for one that does not start now.
-
-    `usage` leaves out the claims that it shares. A workload whose pods are made elsewhere asks for nothing here.
-    `reserved` is the part of the usage that is reserved for the tenant's queue.
-    """
-    tenant, row, gang = decision.facts.tenant, decision.own.row, decision.gang
-    if tenant is None or tenant.charged_elsewhere or decision.elsewhere:
-        return QuotaVerdict()
-    charges, applied = decision.charges, _applied(decision, tenant, usage, reserved)
-    # 1. A gang is judged by all of its pods, any other workload by those that it needs, with warnings about the rest.
-    is_elastic = together(charges) != together(decision.needed)
-    at_once, limits = row.at_once or is_elastic or bool(gang), not starts or bool(gang and not decision.waits)
-    least = whole_fit(decision.needed, tenant, applied, at_once=at_once, wished=charges, limits_only=limits)
-
-    # 2. Pods that are booked singly may be demoted, so only the rows of every tier bound them.
-    lowered = tuple(_lowered(decision, tenant, usage, reserved)) if tenant.demotes and starts else ()
-    if least.refusal or not (lowered or is_elastic):
-        return least
-    bounding, at_once = (tenant.bounding_every_tier(), row.at_once) if lowered else (tenant, not decision.own.in_stages)
-    rest = whole_fit(charges, bounding, applied, at_once=at_once, strict=False, limits_only=not starts)
-    return structs.replace(rest, warnings=lowered + rest.warnings)
-
-
-def _lowered(
-    decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage, before: Sequence[Charge] = ()
-) -> Iterator[AdmissionWarning]:
-    """Warn of pods that are booked singly and run in a lower tier, because a tier's row has no room for them.
-
-    A workload that grows is judged by the pods beyond `before`.
-    """
-    own, asked = decision.own, decision.leading.tier_request
-    one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
-    for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
-        used = usage.get(row, Decimal(0))
-        more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
-        short = Shortfall(structs.replace(charge, gpus=one or more), row, usage)
-        exceeds = row.tier and more > 0 and used + more > row.hard
-        lower = next(lower_tiers(decision, short), None) if exceeds else None
-        if lower is not None:
-            yield AdmissionWarning(
-                "more-demoted" if before else "some-demoted",
-                tenant=tenant.name,
-                row=row_usage(row, usage, reserved),
-                what=f"this {own.kind}",
-                gpus=more,
-                those=Phrase("all-lowered" if row.spent else "some-lowered"),
-                tier=lower.name,
-                evicted=evicted_by(lower, asked.pod, asked.facts, asked.policy),
-            )
-
-
-def growth_applied(
-    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage, reserved: Usage
-) -> tuple[AdmissionWarning, ...]:
-    """Return warnings if a workload grows beyond the room that its singly booked pods have now."""
-    tenant, own = decision.facts.tenant, decision.own
-    booked = decision.gang.charges if decision.gang else ()
-    if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
-        return ()
-    was = before.charges if before else ()
-    lowered = tuple(_lowered(decision, tenant, usage, reserved, was)) if tenant.demotes else ()
-    bounding = tenant.bounding_every_tier() if lowered else tenant
-    applied = _applied(decision, tenant, usage, reserved)
-    return (*lowered, *growth_warnings(decision.charges, was, bounding, applied))
-
-
-def relabelled(decision: WorkloadDecision, before: WorkloadDecision) -> Iterator[AdmissionWarning]:
-    """Warn that existing pods keep their tier, if a changed label gives another one to the same templates."""
-    own, was = decision.own, before.own
-    if own.labels.get(TIER_LABEL) == was.labels.get(TIER_LABEL) or not any(each.count for each in was.members):
-        return
-    both = zip(decision.decisions, before.decisions, strict=False)
-    pairs = ((each.assignment.tier, old.assignment.tier) for each, old in both)
-    if tiers := tuple(dict.fromkeys(tier.name for tier, old in pairs if tier is not None and tier != old)):
-        yield AdmissionWarning("tier-for-new-pods", kind=own.kind.kind, tier=tiers)
-
-
-def _applied(decision: WorkloadDecision, tenant: Tenant, usage: Usage, reserved: Usage) -> Applied:
-    return Applied(
-        what=f"{'each pod of ' if decision.own.row.while_queued.on_every_node else ''}this {decision.own.kind}",
-        usage=usage,
-        reserved=reserved,
-        tiers=acceptable(decision.decisions[0].tier_request),
-        lower=decision.demotable if tenant.demotes else (),
-        smallest=decision.smallest,
-        can_wait=not (tenant.has_queue and decision.names_node),
-        recurs=decision.own.row.recurs,
-        whole=decision.gang is not None,
-    )
-
-
-def counted_while_queued(decision: WorkloadDecision, quotas: Iterable[NativeQuota]) -> Iterator[AdmissionWarning]:
-    """Warn of the first ResourceQuota that counts its pods, also while they are queued."""
-    for quota, each in product(quotas, () if made_by_another(decision.facts) else decision.decisions):
-        asked, tier = each.tier_request, each.assignment.tier
-        if tier is not None and tier.name in native_rooms(asked.pod, NOTHING, (quota,), asked.policy):
-            yield AdmissionWarning("queued-counted", quota=quota.name)
-            return
-
-
-def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> QuotaVerdict:
-    """Return the refusal of a gang whose charge falls short, or a warning if its tenant wants only that."""
-    first, own, tenant = decision.decisions[0].tier_request, decision.own, decision.facts.tenant
-    if tenant is None:
-        return QuotaVerdict()
-    floor = together(decision.charges) > together(decision.needed)
-    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
-    return fit_over_quota(refusal, tenant, short.row)
-
-
-def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
-    """Yield the tiers with room that a workload over quota may be demoted to, in the order of choice."""
-    tenant = decision.facts.tenant
-    if tenant is not None and tenant.action(short.row) == "Demote":
-        yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, decision.demotable))

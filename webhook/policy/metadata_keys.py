@@ -16,11 +16,10 @@ from webhook.objects.refusal import AdmissionWarning
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
-from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
 from webhook.policy.checkpoint.hook_plan import KNOWN as OF_HOOKS
 from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.checkpoint.work_lost import MAX_AT_RISK
-from webhook.policy.placement import KAI_PREEMPTIBILITY, KAI_QUEUE, VOLCANO_QUEUE
+from webhook.policy.placement import CLUSTER_AUTOSCALER, KAI_PREEMPTIBILITY, KAI_QUEUE, KARPENTER, VOLCANO_QUEUE
 from webhook.policy.quota.demand import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.saves.save_requests import SAVE_REQUESTED
@@ -66,6 +65,7 @@ MOST_READ = 64
 MOST_SHOWN = 76
 """Characters of a shown key: the domain and the longest name that Kubernetes allows."""
 WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS, SAVE_REQUESTED)
+_BY_NAME = {each.removeprefix(DOMAIN): each for each in WRITTEN_BY_PEOPLE}
 KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
@@ -101,19 +101,13 @@ def is_unknown(key: str) -> bool:
     """Tell whether a label or an annotation is in our domain, or one meant to be ours, and has no meaning."""
     if key.startswith(DOMAIN):
         return key not in KNOWN_KEYS
-    return LIKE_OURS.match(key) is not None and bool(_written_like(key))
+    return LIKE_OURS.match(key) is not None and bool(_nearest(key.rpartition("/")[2][:MOST_SHOWN], _BY_NAME))
 
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
     """Return the key that was perhaps meant; otherwise the most frequent one."""
-    return _written_like(key) or TIER_LABEL
-
-
-def _written_like(key: str) -> str:
-    return _nearest(
-        key.rpartition("/")[2][:MOST_SHOWN], {each.removeprefix(DOMAIN): each for each in WRITTEN_BY_PEOPLE}
-    )
+    return _nearest(key.rpartition("/")[2][:MOST_SHOWN], _BY_NAME) or TIER_LABEL
 
 
 def _nearest(word: str, meant: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The fields that a tier's placement adds to a pod: nodes, neighbours, the scheduler and its queue.
+"""The fields that a tier adds to a pod for schedulers and autoscalers: nodes, neighbours, the queue, protection.
 
 Only fields that the pod does not set are added, so a second pass adds nothing. A gang's pods are close together (Pack),
 replicas are apart (Spread). Both are wishes to the scheduler and never keep a pod from running. Both name the node in
@@ -8,9 +8,17 @@ nodes. A label that all pods of a gang bear identifies the gang. The operator th
 Volcano makes a PodGroup for a pod without one, in the queue of the pod's annotation (createNormalPodPG of its podgroup
 controller). KAI does so for every pod, by labels of its owners and then of the pod. It treats a priority of 100 or more
 as non-preemptible, which all tiers would be (GetPodGroupMetadata of its pod grouper).
+
+Annotations tell autoscalers whether they may remove the node. Karpenter takes "true", or since v1.12 how long the pod
+is protected from its start; it takes no word against the protection. Source:
+https://karpenter.sh/preview/reference/annotations/
+
+Cluster Autoscaler takes "false", for the pod's whole life. "true" also lets it end pods that it spares by default:
+those with local storage, and those without a controller, which nobody would create again. Source:
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-types-of-pods-can-prevent-ca-from-removing-a-node
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,48 +62,24 @@ class GangLabel(msgspec.Struct, frozen=True):
 
 def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: KindTable) -> GangLabel | None:
     """Return the gang of a pod with these labels, its owners the nearest first; None if no label identifies it."""
-    for key, size in _candidates(owners, kinds):
+    # 1. The labels that may identify the gang, the best first, each with the gang's size: those of the workload that
+    #    is a gang, then those of the nearest owner. Trials of an Experiment are no gang, nor are steps of a pipeline.
+    gang, candidates = gang_among(owners), list[tuple[str, int]]()
+    for owner in (*([gang] if gang else []), *(owner for owner in owners if owner.row.at_once)):
+        size, row = sum(member.count for member in owner.members), owner.row
+        # An operator's label with a fixed value is on all pods of the kind.
+        named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
+        candidates += ((key, size) for key in (row.gang_label, *named) if key)
+    candidates += ((key, 0) for key in (*(() if owners else sorted(kinds.gang_labels)), *_GROUPS))
+
+    # 2. The first of them that the pod has.
+    for key, size in candidates:
         narrower = _NARROWER.get(key, key)
         if narrower in labels:
             return GangLabel(narrower, labels[narrower], size if narrower == key else 0)
         if key in labels:
             return GangLabel(key, labels[key], size)
     return None
-
-
-def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[str, int]]:
-    """Yield labels that may identify the gang, the best first, each with the gang's size.
-
-    The labels of the workload that is a gang come first, then those of the nearest owner: the trials of an Experiment
-    are no gang, nor are the steps of a pipeline.
-    """
-    gang = gang_among(owners)
-    for owner in (*([gang] if gang else []), *(owner for owner in owners if owner.row.at_once)):
-        size, row = sum(member.count for member in owner.members), owner.row
-        # An operator's label with a fixed value is on all pods of the kind.
-        named = (key for key, value in row.labels.items() if value is None and key not in _OF_ONE_POD)
-        keys = dict.fromkeys((*((row.gang_label,) if row.gang_label else ()), *named))
-        yield from ((key, size) for key in keys)
-    if not owners:
-        yield from ((key, 0) for key in sorted(kinds.gang_labels))
-    yield from ((key, 0) for key in _GROUPS)
-
-
-def packed(gang: GangLabel, topology_key: str) -> Tree:
-    """Return the pod affinity of a gang to itself (spec.affinity.podAffinity)."""
-    selector = {"matchLabels": {gang.key: gang.value}}
-    return {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}
-            for weight, key in zip(_WEIGHTS, _keys(topology_key), strict=False)
-        ]
-    }
-
-
-def spread(siblings: Tree, topology_key: str) -> list[Tree]:
-    """Return the constraints between a replica and its siblings (spec.topologySpreadConstraints)."""
-    rule = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **siblings}
-    return [{"topologyKey": key, **rule} for key in _keys(topology_key)]
 
 
 def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tree | None:
@@ -113,10 +97,6 @@ def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tr
     if not selected:
         return None
     return {"labelSelector": {"matchLabels": selected}} | ({"matchLabelKeys": revision} if revision else {})
-
-
-def _keys(topology_key: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((topology_key, HOSTNAME)))
 
 
 class PlacementPlan(msgspec.Struct, frozen=True):
@@ -160,6 +140,7 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
     """Return the fields of its strategy."""
     # 1. Pack needs a label of the gang, and Spread one of the replicas.
     labels, topology_key = pod.metadata.labels, placement.topology_key
+    keys = tuple(dict.fromkeys((topology_key, HOSTNAME)))
     if placement.strategy == "Pack":
         gang = gang_label_of(labels, facts.owners, kinds)
         if gang is None and facts.owners:
@@ -169,20 +150,28 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
         elif gang.size == 1:
             wanted = PlacementPlan(f"Pack changes nothing: {gang} is one pod alone")
         else:
-            wanted = PlacementPlan(f"Pack by {topology_key} with {gang}", pod_affinity=packed(gang, topology_key))
+            selector = {"labelSelector": {"matchLabels": {gang.key: gang.value}}}
+            terms = [
+                {"weight": weight, "podAffinityTerm": {**selector, "topologyKey": key}}
+                for weight, key in zip(_WEIGHTS, keys, strict=False)
+            ]
+            affinity_to_gang = {"preferredDuringSchedulingIgnoredDuringExecution": terms}
+            wanted = PlacementPlan(f"Pack by {topology_key} with {gang}", affinity_to_gang)
     elif member := next((key for key in labels if key in kinds.gang_labels), None):
         wanted = PlacementPlan(f"Spread changes nothing: the pod is one of a gang, by its label {member}")
     elif siblings := siblings_of(labels, facts, kinds):
         shown = ", ".join(f"{key}={value}" for key, value in siblings["labelSelector"]["matchLabels"].items())
-        wanted = PlacementPlan(f"Spread by {topology_key} from {shown}", None, spread(siblings, topology_key))
+        rule = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **siblings}
+        rules = [{"topologyKey": key, **rule} for key in keys]
+        wanted = PlacementPlan(f"Spread by {topology_key} from {shown}", None, rules)
     else:
         wanted = PlacementPlan("Spread changes nothing: no label is known that its replicas alone bear")
 
     # 2. Fields that a person or a controller has set stay. A pod with exactly the wanted fields got them in an earlier
     #    pass.
     affinity, constraints = pod.spec.affinity, pod.spec.topology_spread_constraints or None
-    terms = (each for each in (affinity.pod_affinity, affinity.pod_anti_affinity) if isinstance(each, dict))
-    if not constraints and not any(any(each.values()) for each in terms):
+    own = (each for each in (affinity.pod_affinity, affinity.pod_anti_affinity) if isinstance(each, dict))
+    if not constraints and not any(any(each.values()) for each in own):
         return wanted
     there = affinity.pod_affinity or None, constraints
     if any(there) and there == (wanted.pod_affinity, wanted.spread_constraints):
@@ -198,18 +187,9 @@ def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> 
     """Return the node labels of a tier that the pod's node selector and required node affinity lack."""
     if not wanted or node_chosen(pod, facts):
         return {}
-    terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-    said = {line.key for term in terms for line in term.match_expressions} | pod.spec.node_selector.keys()
+    lines = (line for term in pod.spec.node_terms for line in term.match_expressions)
+    said = {line.key for line in lines} | pod.spec.node_selector.keys()
     return {key: value for key, value in wanted.items() if key not in said}
-
-
-def with_node_selector(pod: Pod, facts: Facts, placement: Placement | None) -> Pod:
-    """Return the pod as it will be bound to nodes, because its charge may depend on them."""
-    more = missing_node_selector(pod, facts, placement.node_selector) if placement else {}
-    if not more:
-        return pod
-    spec = msgspec.structs.replace(pod.spec, node_selector={**pod.spec.node_selector, **more})
-    return msgspec.structs.replace(pod, spec=spec)
 
 
 def node_chosen(pod: Pod, facts: Facts) -> bool:
@@ -271,3 +251,42 @@ def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> S
             if evicted and not any(KAI_PREEMPTIBILITY in each for each in borne):
                 labels[KAI_PREEMPTIBILITY] = "preemptible"
     return SchedulingPlan(scheduler, labels, annotations)
+
+
+KARPENTER = "karpenter.sh/do-not-disrupt"
+CLUSTER_AUTOSCALER = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+MOST_SHOWN = 40
+"""Characters of the author's value."""
+
+
+class AutoscalerPlan(msgspec.Struct, frozen=True):
+    """The annotations that a pod lacks. `said` sums up those that it will have, and its author's that stay."""
+
+    said: str
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+NO_PLAN = AutoscalerPlan("")
+
+
+def plan_autoscaler(pod: Pod, facts: Facts, wanted: str) -> AutoscalerPlan:
+    """Return the annotations for a pod whose tier wants `Protect`, `Allow`, or a protection for so long (24h)."""
+    # 1. Each autoscaler has its own words. A DaemonSet's pod ends with its node, and would keep every node.
+    if on_every_node(pod, facts):
+        return AutoscalerPlan(f"{wanted} changes nothing: a pod of a DaemonSet ends with its node")
+    if wanted != "Allow":
+        written = {KARPENTER: "true" if wanted == "Protect" else wanted, CLUSTER_AUTOSCALER: "false"}
+    elif pod.metadata.controller or facts.owners:
+        written = {CLUSTER_AUTOSCALER: "true"}
+    else:
+        return AutoscalerPlan("Allow changes nothing: the pod has no controller that would create it again")
+
+    # 2. An author's annotation stays, each by itself.
+    there = pod.metadata.annotations
+    own = [key for key in (KARPENTER, CLUSTER_AUTOSCALER) if key in there and there[key] != written.get(key)]
+    added = ", ".join(f"{key}={value}" for key, value in written.items() if key not in own)
+    stays = "".join(f"; the pod's own {key}={there[key][:MOST_SHOWN]} stays" for key in own)
+    return AutoscalerPlan(
+        f"{wanted}: {added or 'adds nothing'}{stays}",
+        {key: value for key, value in written.items() if key not in there},
+    )

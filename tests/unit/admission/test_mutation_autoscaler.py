@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_pod, a_policy, a_replicaset, a_tenant, a_workload
 from tests.builders.world import FakeApi
-from webhook.policy.autoscaler import CLUSTER_AUTOSCALER, KARPENTER
+from webhook.policy.placement import CLUSTER_AUTOSCALER, KARPENTER
 
 POD = a_pod().asking().of_tier("gpu-training")
 OWNER = a_replicaset()

@@ -61,7 +61,7 @@ def test_the_lowest_of_those_that_run_is_evicted_first() -> None:
 def over_quota(used: int) -> Verdict:
     full = QuotaRow(Decimal(8), "gpu-training")
     short = Shortfall(charge(1), full, {full: Decimal(used)})
-    refusal = refusals.over_quota(short, Tenant("alpha", rows=(full,)), (), refusals.POD)
+    refusal = refusals.pod_fit(short, Tenant("alpha", rows=(full,)), ()).refusal
     return Verdict(refusal=refusal)
 
 

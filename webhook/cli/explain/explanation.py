@@ -35,11 +35,11 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import Assignment
-from webhook.policy.autoscaler import NO_PLAN
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
+from webhook.policy.placement import NO_PLAN
 from webhook.policy.quota.charges import Charge, shortfall
 from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
 from webhook.policy.values.facts import Facts

@@ -175,7 +175,7 @@ def judge_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: b
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 
     async def ask(webhook: str, request: Request) -> Verdict:
-        return await webhooks.judge(webhook, request, Mode.Enforce, policy)
+        return (await webhooks.judge(webhook, request, Mode.Enforce, policy))[1]
 
     return Judge(ask, cluster, policy, dry_run)
 

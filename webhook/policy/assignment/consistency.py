@@ -44,15 +44,10 @@ def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: F
 
 def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refusal | None:
     """Return why a PodGroup, as it would be stored, lacks its tier; None where all agree, or it can bear none."""
-    if group.spec.priority is None or (group.spec.priority_class_name, group.spec.priority) == (live.name, live.value):
+    name, priority = group.spec.priority_class_name, group.spec.priority
+    if priority is None or (name, priority) == (live.name, live.value):
         return None
-    return Refusal(
-        Reason.CONTRADICTION,
-        "tier-not-on-group",
-        tier=tier.name,
-        class_name=group.spec.priority_class_name,
-        priority=group.spec.priority,
-    )
+    return Refusal(Reason.CONTRADICTION, "tier-not-on-group", tier=tier.name, class_name=name, priority=priority)
 
 
 def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
@@ -67,8 +62,7 @@ def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
     if after in (before, truth) or new.metadata.deletion_timestamp:
         return None
     runs = Phrase("as-tier", tier=truth) if truth else Phrase("without-tier")
-    field = f"metadata.labels[{TIER_LABEL}]"
-    pod = old.metadata.name
+    field, pod = f"metadata.labels[{TIER_LABEL}]", old.metadata.name
     return Refusal(Reason.CHANGED, "tier-label-changed", field, after=after or "absent", runs=runs, pod=pod)
 
 
@@ -113,18 +107,12 @@ def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Fact
 
 def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, PriorityClass]) -> Refusal | None:
     """Return why a group is refused whose class is higher than that of a pod in it."""
-    value = _value(name, classes)
-    pod = next((each for each in members if (each.spec.priority or 0) < value), None)
-    if pod is None:
-        return None
-    return Refusal(
-        Reason.CONTRADICTION,
-        "outranking",
-        "spec.priorityClassName",
-        name=name,
-        pod=pod.metadata.name,
-        own=pod.spec.priority_class_name or _WITHOUT_CLASS,
-    )
+    value, field = _value(name, classes), "spec.priorityClassName"
+    for pod in members:
+        if (pod.spec.priority or 0) < value:
+            own = pod.spec.priority_class_name or _WITHOUT_CLASS
+            return Refusal(Reason.CONTRADICTION, "outranking", field, name=name, pod=pod.metadata.name, own=own)
+    return None
 
 
 def rank_changes(old: Metadata, new: Metadata) -> bool:

@@ -47,18 +47,6 @@ def without_default_classes(tree: Tree) -> Tree:
     return tree
 
 
-def class_of_pod(metadata: Metadata, assignment: Assignment, facts: Facts, policy: TierPolicy) -> str | None:
-    """Return the class for a pod's label; None if Kueue does not queue the pod itself, or a person named a class.
-
-    Raises Refused if the person who made the pod named another tier's class, because a controller can't correct it.
-    """
-    if not is_queued(metadata):
-        return None
-    if metadata.controller is None:
-        require_one_tier(metadata, assignment, policy)
-    return _class_due(metadata, assignment, facts.selects)
-
-
 def is_queued(metadata: Metadata) -> bool:
     """Tell whether Kueue queues a pod by itself: its webhook, which comes before ours, marks pods without a queue."""
     return QUEUE_NAME in metadata.labels or metadata.labels.get(_MANAGED) == "true"
@@ -77,13 +65,16 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
 def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
     """Return the class for a workload's label; None without a tier, or if a person named one that Kueue reads."""
     templates = (member.template.metadata for member in own.members if own.row.kueue == "Copies")
-    if any(_class_due(each, assignment, own.selects) is None for each in templates):
+    if any(class_due(each, assignment, own.selects) is None for each in templates):
         return None
-    return _class_due(own, assignment)
+    return class_due(own, assignment)
 
 
-def _class_due(found: Metadata | Workload, assignment: Assignment, selects: frozenset[str] = frozenset()) -> str | None:
-    """Return the class that is due; None too for a label in `selects`, because another value would orphan the pods."""
+def class_due(found: Metadata | Workload, assignment: Assignment, selects: frozenset[str] = frozenset()) -> str | None:
+    """Return the class for an object's label; None without a tier, or if a person named one.
+
+    None too for a label in `selects`, because another value would orphan the pods.
+    """
     if assignment.tier is None or PRIORITY_CLASS in selects or _named(found.labels, found.annotations):
         return None
     return assignment.tier.name
@@ -91,28 +82,20 @@ def _class_due(found: Metadata | Workload, assignment: Assignment, selects: froz
 
 def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy: TierPolicy) -> None:
     """Raise Refused if a person named the class of another tier than the pods get."""
-    name, tier = _named(found.labels, found.annotations), assignment.tier
-    if tier is None or name == tier.name or policy.tiers.get(name) is None:
-        return
-    raise Refused(
-        Reason.CONTRADICTION,
-        "queue-class-unlike",
-        f"metadata.labels[{PRIORITY_CLASS}]",
-        name=name,
-        tier=tier.name,
-        reason=assignment.reason,
-        label=TIER_LABEL,
-    )
+    name, tier, reason = _named(found.labels, found.annotations), assignment.tier, assignment.reason
+    if tier is not None and name != tier.name and policy.tiers.get(name) is not None:
+        field, due = f"metadata.labels[{PRIORITY_CLASS}]", tier.name
+        raise Refused(
+            Reason.CONTRADICTION, "queue-class-unlike", field, name=name, tier=due, reason=reason, label=TIER_LABEL
+        )
 
 
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
 ) -> Refusal | None:
     """Return why a request may not write this class: it is another tier's, whatever an annotation says."""
-    name = after.get(PRIORITY_CLASS, "")
-    if policy.kueue is None or tier is None or name in (before.get(PRIORITY_CLASS, ""), tier.name):
-        return None
-    if policy.tiers.get(name) is None:
+    name, was = after.get(PRIORITY_CLASS, ""), before.get(PRIORITY_CLASS, "")
+    if policy.kueue is None or tier is None or name in (was, tier.name) or policy.tiers.get(name) is None:
         return None
     field = f"metadata.labels[{PRIORITY_CLASS}]"
     return Refusal(Reason.CONTRADICTION, "queue-class-changed", field, name=name, tier=tier.name)

@@ -19,8 +19,8 @@ from webhook.policy.assignment.request import (
     tier_request,
 )
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, never_fits, shortfall
-from webhook.policy.quota.demand import NOTHING, gpus_of, gpus_of_pods, shared_by, used_gpus
-from webhook.policy.values.facts import Facts, Group
+from webhook.policy.quota.demand import NOTHING, gpus_of_pods, shared_by, used_gpus
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
@@ -42,14 +42,9 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
     # 2. The type bounds what a tenant may name, with or without a tenant.
     evidence, bound = asked.evidence, allowed_by_type(asked)
     if evidence and tier and bound is not None and assignment.step in EXPLICIT and tier.name not in bound:
+        field, of_type, clue, tiers = assignment.asked, evidence.type, evidence.text, _names(acceptable(asked))
         raise Refused(
-            Reason.WORKLOAD_TYPE,
-            "tier-not-for-type",
-            assignment.asked,
-            tier=tier.name,
-            type=evidence.type,
-            clue=evidence.text,
-            tiers=_names(acceptable(asked)),
+            Reason.WORKLOAD_TYPE, "tier-not-for-type", field, tier=tier.name, type=of_type, clue=clue, tiers=tiers
         )
     if tenant is None:
         if not asked.holds_gpus and tier is None:
@@ -129,43 +124,33 @@ def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
 
 def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
     """Return the tiers that workloads of this type may name; None if nothing bounds them, as for a guess."""
-    return (
-        asked.policy.allowed_by_type.get(asked.evidence.type)
-        if asked.evidence and asked.evidence.grade in (Grade.Proven, Grade.Shown)
-        else None
-    )
+    evidence = asked.evidence
+    if evidence is None or evidence.grade not in (Grade.Proven, Grade.Shown):
+        return None
+    return asked.policy.allowed_by_type.get(evidence.type)
 
 
 def _other_class_within(tenant: Tenant, asked: TierRequest) -> None:
     """Raise Refused for a class outside the tiers, such as system-*, whose value is above the ceiling."""
     ceiling, live = tenant.ceiling(asked.policy.tiers), asked.facts.classes.get(asked.class_name)
+    field, name = "spec.priorityClassName", asked.class_name
     if ceiling is None or (live is not None and live.value <= ceiling):
         return
     if live is None:
-        raise Refused(Reason.FOREIGN_CLASS, "class-unknown", "spec.priorityClassName", name=asked.class_name)
-    by_tier = asked.holds_gpus or ceiling == 0
-    bound = Phrase("class-bound", ceiling=ceiling, tenant=tenant.name)
+        raise Refused(Reason.FOREIGN_CLASS, "class-unknown", field, name=name)
+    may = Phrase("class-bound", ceiling=ceiling, tenant=tenant.name)
+    may = _allowance(tenant, asked) if asked.holds_gpus or ceiling == 0 else may
     raise Refused(
-        Reason.CEILING,
-        "class-above-ceiling",
-        "spec.priorityClassName",
-        name=live.name,
-        value=live.value,
-        tenant=tenant.name,
-        allowance=_allowance(tenant, asked) if by_tier else bound,
+        Reason.CEILING, "class-above-ceiling", field, name=name, value=live.value, tenant=tenant.name, allowance=may
     )
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRequest) -> Assignment:
     tier = next((each for each in acceptable(asked) if each.value < chosen.value), None)
     if tier is None:
+        reason, may = assignment.reason, _allowance(tenant, asked)
         raise Refused(
-            Reason.CEILING,
-            "default-above-ceiling",
-            tier=chosen.name,
-            reason=assignment.reason,
-            tenant=tenant.name,
-            allowance=_allowance(tenant, asked),
+            Reason.CEILING, "default-above-ceiling", tier=chosen.name, reason=reason, tenant=tenant.name, allowance=may
         )
     lowered = Phrase("lowered", chosen=chosen.name, tier=tier.name, tenant=tenant.name)
     return structs.replace(
@@ -236,17 +221,3 @@ def demotable_to(chosen: Tier | None, asked: TierRequest) -> list[Tier]:
         return []
     may_name = acceptable(asked)
     return [tier for tier in lent_tiers(chosen, clue.type if clue else None, tenant, asked.policy) if tier in may_name]
-
-
-def require_own_claims(group: Group, asked: TierRequest) -> None:
-    """Raise Refused for GPUs of a claim that the PodGroup has for its pods.
-
-    The claim's template may have had more GPUs when the group was created, and the claim keeps its devices when the
-    pods are gone. Kubernetes gives a pod the group's claim if all fields of the two entries are equal.
-    """
-    tenant, devices = asked.facts.tenant, asked.facts.devices
-    for index, claim in enumerate(asked.pod.spec.resource_claims if tenant and group.claims else ()):
-        gpus = gpus_of([each for each in devices if each.entry == claim.name], asked.policy)
-        if claim in group.claims and tenant and tenant.charges(gpus):
-            field = f"spec.resourceClaims[{index}].name"
-            raise Refused(Reason.INVALID, "claim-of-group", field, claim=claim.name, group=group.name)

@@ -84,16 +84,9 @@ def tier_request(
     """Return the request that a pod makes, with the evidence of its workload type."""
     # Volcano writes the class of its Jobs on their pods since 1.11.
     ours = {owner.annotations.get(TEMPLATE_CLASS) for owner in facts.owners if owner.row.class_field}
-    name = class_asked(pod)
-    return TierRequest(
-        pod=pod,
-        label=pod.metadata.labels.get(TIER_LABEL),
-        class_name="" if name in ours else not_default(name, facts),
-        facts=facts,
-        policy=policy,
-        evidence=evidence,
-        holds_gpus=holds_gpus,
-    )
+    label, name = pod.metadata.labels.get(TIER_LABEL), class_asked(pod)
+    name = "" if name in ours else not_default(name, facts)
+    return TierRequest(pod, label, name, facts, policy, evidence, holds_gpus)
 
 
 def not_default(name: str, facts: Facts) -> str:

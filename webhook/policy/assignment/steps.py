@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from webhook.objects.pods import Metadata, Pod
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import AdmissionWarning, Phrase, Reason, Refused
 from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
-from webhook.policy.assignment.limits import acceptable, require_own_claims, within_limits
+from webhook.policy.assignment.limits import acceptable, within_limits
 from webhook.policy.assignment.request import (
     DEFAULT_TIER_LABEL,
     TIER_LABEL,
@@ -26,8 +26,8 @@ from webhook.policy.assignment.request import (
     named,
 )
 from webhook.policy.classification.evidence import MOST_READ, Evidence
-from webhook.policy.quota.demand import hold_gpus
-from webhook.policy.values.facts import Facts, Group
+from webhook.policy.quota.demand import gpus_of, hold_gpus
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Grade, Match
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
 from webhook.policy.workloads.kind_table import WorkloadType
@@ -36,41 +36,41 @@ from webhook.policy.workloads.workload import Member, Workload
 
 def by_group(asked: TierRequest) -> Assignment | None:
     """Return the PodGroup's tier: the scheduler refuses a group whose pods have another priority (1.37)."""
-    group = asked.facts.group
+    group, policy, tenant = asked.facts.group, asked.policy, asked.facts.tenant
     if group is None:
         return None
-    require_own_claims(group, asked)
-    tier = asked.policy.tiers.of_class(group.priority_class_name)
-    # Group and pod share a class outside the tiers if the Job controller makes both.
-    if tier is None and asked.class_name and asked.class_name == group.priority_class_name:
-        return None
-    if tier is None and not group.prioritized:
+    # 1. A claim that the PodGroup has for its pods has no GPUs. Its template may have had more when the group was
+    #    created, and the claim keeps its devices when the pods are gone. Kubernetes gives a pod the group's claim if
+    #    all fields of the two entries are equal.
+    for index, claim in enumerate(asked.pod.spec.resource_claims if tenant and group.claims else ()):
+        gpus = gpus_of([each for each in asked.facts.devices if each.entry == claim.name], policy)
+        if claim in group.claims and tenant and tenant.charges(gpus):
+            field = f"spec.resourceClaims[{index}].name"
+            raise Refused(Reason.INVALID, "claim-of-group", field, claim=claim.name, group=group.name)
+
+    # 2. The group's class is a tier's. Group and pod share another class if the Job controller makes both.
+    name, field = group.priority_class_name, "spec.schedulingGroup"
+    tier = policy.tiers.of_class(name)
+    if tier is None and ((asked.class_name and asked.class_name == name) or not group.prioritized):
         return None
     if tier is None:
+        tiers, of = policy.tiers.names(), group.name
         raise Refused(
-            Reason.CONTRADICTION,
-            "group-without-tier",
-            "spec.schedulingGroup",
-            group=group.name,
-            class_name=group.priority_class_name,
-            label=TIER_LABEL,
-            tiers=asked.policy.tiers.names(),
+            Reason.CONTRADICTION, "group-without-tier", field, group=of, class_name=name, label=TIER_LABEL, tiers=tiers
         )
-    label_unlike = asked.label not in (None, tier.name, group.demoted_from or None)
-    if label_unlike or not _class_gives_way(tier, group, asked):
-        field = f"metadata.labels[{TIER_LABEL}]" if label_unlike else "spec.priorityClassName"
-        written = asked.label if label_unlike else asked.class_name
-        raise Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
-    return Assignment(tier, "", Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
 
-
-def _class_gives_way(tier: Tier, group: Group, asked: TierRequest) -> bool:
-    """Tell whether a pod's class is its group tier's, or yields to a demotion or a rule, or is not a tier's."""
-    own = asked.policy.tiers.of_class(asked.class_name)
-    if not asked.class_name or own == tier or (own is not None and own.name == group.demoted_from):
-        return True
-    ruled = by_rule(asked)
-    return (ruled is not None and ruled.tier == tier) or (own is None and asked.policy.unmanaged_classes == "Replace")
+    # 3. The pod's label and class are that tier's, too. Its class may yield to a demotion or a rule, or be no tier's.
+    own, wrong, written = policy.tiers.of_class(asked.class_name), "", asked.label or ""
+    if asked.label not in (None, tier.name, group.demoted_from or None):
+        wrong = f"metadata.labels[{TIER_LABEL}]"
+    elif asked.class_name and own != tier and (own is None or own.name != group.demoted_from):
+        ruled = by_rule(asked)
+        replaced = own is None and policy.unmanaged_classes == "Replace"
+        if not replaced and (ruled is None or ruled.tier != tier):
+            wrong, written = "spec.priorityClassName", asked.class_name
+    if wrong:
+        raise Refused(Reason.CONTRADICTION, "unlike-group", wrong, written=written, group=group.name, tier=tier.name)
+    return Assignment(tier, "", Phrase("group-is", group=group.name, tier=tier.name), asked=field)
 
 
 class _Said(NamedTuple):
@@ -91,11 +91,9 @@ def by_label(asked: TierRequest) -> Assignment | None:
     said = next(_labels(asked), None)
     if said is None:
         return None
-    tier = named(said.text, said.field, asked.policy, asked.facts.tenant)
-    if asked.class_name and asked.policy.tiers.of_class(asked.class_name) != tier:
-        raise Refused(
-            Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=asked.class_name
-        )
+    tier, name = named(said.text, said.field, asked.policy, asked.facts.tenant), asked.class_name
+    if name and asked.policy.tiers.of_class(name) != tier:
+        raise Refused(Reason.CONTRADICTION, "label-unlike-class", said.field, tier=tier.name, class_name=name)
     says = Phrase("label-says", bearer=said.on, tier=tier.name)
     return Assignment(tier, "", says, asked=said.field, bearer=said.owner, template=said.template)
 
@@ -114,12 +112,11 @@ def _labels(asked: TierRequest) -> Iterator[_Said]:
 
 def _labels_on(member: Member, whole: str) -> Iterator[_Said]:
     """Yield the labels of a template, and of the objects between it and its workload."""
-    bearers: list[tuple[str, Metadata | Workload]] = [(f"{whole}.metadata", member.template.metadata)]
-    bearers += ((each.metadata_place, each) for each in member.makers)
-    for place, bearer in bearers:
-        if TIER_LABEL in bearer.labels:
+    makers = ((each.metadata_place, each.labels) for each in member.makers)
+    for place, labels in ((f"{whole}.metadata", member.template.metadata.labels), *makers):
+        if TIER_LABEL in labels:
             on, field = place.removesuffix(".metadata"), f"{place}.labels[{TIER_LABEL}]"
-            yield _Said(on, field, bearer.labels[TIER_LABEL], template=member.path)
+            yield _Said(on, field, labels[TIER_LABEL], template=member.path)
 
 
 def _classes_on(member: Member, whole: str) -> Iterator[_Said]:
@@ -191,7 +188,7 @@ def by_class(asked: TierRequest) -> Assignment | None:
             case "Keep":
                 reason, warning = Phrase("class-kept", name=name), AdmissionWarning("class-kept", name=name)
                 return Assignment(None, "", reason, asked=said.field, warnings=(warning,))
-        return None
+        break
     return None
 
 
@@ -210,8 +207,16 @@ _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
 
 def by_type(asked: TierRequest) -> Assignment | None:
-    """Return the policy's tier for the workload type, if the evidence is good enough for it."""
-    return _by_evidence(asked.evidence, asked)
+    """Return the policy's tier for the workload type. Evidence below raiseBy may lower the tier, but not raise it."""
+    evidence, tier = asked.evidence, _of_type(asked.evidence, asked)
+    if evidence is None or tier is None:
+        return None
+    given = Assignment(tier, "", Phrase("type-is", evidence=str(evidence)))
+    if evidence.grade >= asked.policy.raise_by:
+        return given
+    without = by_type(structs.replace(asked, evidence=evidence.otherwise))
+    default = without or by_namespace(asked) or by_default(asked)
+    return given if tier.value <= (default.tier or tier).value else without
 
 
 def withheld_tier(asked: TierRequest) -> Tier | None:
@@ -226,19 +231,6 @@ def withheld_tier(asked: TierRequest) -> Tier | None:
 def _of_type(evidence: Evidence | None, asked: TierRequest) -> Tier | None:
     name = asked.policy.tier_of_type.get(evidence.type) if evidence else None
     return named(name, "policy", asked.policy) if name else None
-
-
-def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | None:
-    """Return the type's tier. Evidence below the policy's raiseBy may lower the tier, but not raise it."""
-    tier = _of_type(evidence, asked)
-    if evidence is None or tier is None:
-        return None
-    if evidence.grade >= asked.policy.raise_by:
-        return Assignment(tier, "", Phrase("type-is", evidence=str(evidence)))
-    without = _by_evidence(evidence.otherwise, asked)
-    default = without or by_namespace(asked) or by_default(asked)
-    stands = default.tier or tier
-    return Assignment(tier, "", Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
 
 
 def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | None:
@@ -276,34 +268,26 @@ def by_default(asked: TierRequest) -> Assignment:
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
     """Warn of an unknown type, or a guess that was unused or gave the top tier, unless a person named the tier."""
-    given = assignment.tier
+    given, evidence, tiers = assignment.tier, asked.evidence, list(asked.policy.tiers)
     if given is None or assignment.asked or not asked.holds_gpus:
         return
     if len(asked.pod.spec.containers) > MOST_READ:
         yield AdmissionWarning("many-containers", most=MOST_READ)
-    better = withheld_tier(asked) if asked.evidence and assignment.step in _WE_CHOSE else None
-    if asked.evidence and better and better.value > given.value and better in acceptable(asked):
-        clue, workload_type = asked.evidence.text, asked.evidence.type
-        yield AdmissionWarning("guess-too-weak", clue=clue, type=workload_type, tier=better.name)
-    elif asked.evidence and _guessed_to_the_top(asked, assignment):
-        yield AdmissionWarning("guess-at-top", basis=asked.evidence.basis)
-    elif asked.evidence is None and assignment.step == "policy-default":
+    better = withheld_tier(asked) if evidence and assignment.step in _WE_CHOSE else None
+    if evidence and better and better.value > given.value and better in acceptable(asked):
+        yield AdmissionWarning("guess-too-weak", clue=evidence.text, type=evidence.type, tier=better.name)
+    elif evidence and assignment.step == "workload-type" and len(tiers) > 1:
+        # The highest tier, whose pods evict all others, needs proof. A launcher's usual use is enough if what runs
+        # confirms it.
+        is_sure = evidence.grade is Grade.Proven or evidence.confirmed
+        if not is_sure and given == tiers[0] == _of_type(evidence, asked):
+            yield AdmissionWarning("guess-at-top", basis=evidence.basis)
+    elif evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
             *all_but_last, last = others
-            tiers = f"{', '.join(all_but_last)} or {last}" if all_but_last else last
-            yield AdmissionWarning("type-unknown", tier=given.name, tiers=tiers)
-
-
-def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
-    """Tell whether the highest of several tiers, whose pods evict all others, is given without proof.
-
-    A launcher's usual use is enough if what runs confirms it.
-    """
-    evidence, tiers = asked.evidence, list(asked.policy.tiers)
-    if evidence is None or evidence.grade is Grade.Proven or evidence.confirmed or assignment.step != "workload-type":
-        return False
-    return len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
+            choice = f"{', '.join(all_but_last)} or {last}" if all_but_last else last
+            yield AdmissionWarning("type-unknown", tier=given.name, tiers=choice)
 
 
 STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (

@@ -10,7 +10,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.pods import NodeRequirement, Pod
+from webhook.objects.pods import NodeRequirement, Pod, line_holds
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Aside, Phrase, Refusal, first_of
 from webhook.policy.quota.demand import not_made, shared_by, used_gpus
@@ -50,16 +50,13 @@ def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | Non
 def _names(pod: Pod, flavor: Flavor) -> bool:
     """Tell whether the node selector, or each term of the required affinity, names all of a flavor's labels."""
     selector, terms = pod.spec.node_selector, pod.spec.node_terms
-    return all(
-        selector.get(key) == value
-        or (
-            terms
-            and all(
-                NodeRequirement(key=key, operator="In", values=(value,)) in each.match_expressions for each in terms
-            )
-        )
-        for key, value in flavor.node_labels.items()
-    )
+    for key, value in flavor.node_labels.items():
+        if selector.get(key) == value:
+            continue
+        line = NodeRequirement(key=key, operator="In", values=(value,))
+        if not terms or any(line not in each.match_expressions for each in terms):
+            return False
+    return True
 
 
 def _shuts_out(pod: Pod, key: str, value: str) -> bool:
@@ -71,11 +68,8 @@ def _shuts_out(pod: Pod, key: str, value: str) -> bool:
 
 
 def _denies(line: NodeRequirement, key: str, value: str) -> bool:
-    if line.key != key:
-        return False
-    return {"In": value not in line.values, "NotIn": value in line.values}.get(
-        line.operator, line.operator == "DoesNotExist"
-    )
+    known = ("In", "NotIn", "DoesNotExist")  # any value may exist, and numbers are not compared
+    return line.key == key and line.operator in known and not line_holds(key, line.operator, line.values, {key: value})
 
 
 def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
@@ -99,25 +93,6 @@ def lent_from(chosen: Tier, tenant: Tenant, policy: TierPolicy) -> list[Tier]:
     """Return the tiers to which workloads of a tier may be demoted, whatever their type, in the order of choice."""
     types = [*(each for each, name in policy.tier_of_type.items() if name == chosen.name), None]
     return list(dict.fromkeys(tier for each in types for tier in lent_tiers(chosen, each, tenant, policy)))
-
-
-def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
-    """Tell whether a tenant's onExceed is Demote without effect: no lower tier takes the excess of one of its rows.
-
-    A row without a tier counts pods of every tier, so a lower tier has no more room in it.
-    """
-    tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
-    demotes = tenant.on_exceed == "Demote" and not tenant.charged_elsewhere and bool(tenant.rows)
-    return demotes and not any(lent_from(each, tenant, policy) for each in tiers if each)
-
-
-def demotes_not_there(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
-    """Yield the tiers of a tenant's demoteTo that are below the tier of no row: the field and the tier."""
-    rows = [tier.value for row in tenant.rows if (tier := policy.tiers.get(row.tier or ""))]
-    for index, name in enumerate(tenant.demote_to if rows else ()):
-        tier = policy.tiers.get(name)
-        if tier is not None and tier.value >= max(rows):
-            yield f"spec.demoteTo[{index}]", name
 
 
 class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -181,9 +156,8 @@ def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     if row.spent:
         of = row_name(row.tier, row.flavor)
         renews = Phrase("new-hours", when=row.spent.renews) if row.spent.renews else ""
-        return Phrase(
-            "hours-used-up", used=row.spent.used, hours=row.spent.gpu_hours, of=f" of {of}" if of else "", renews=renews
-        )
+        of, used, hours = f" of {of}" if of else "", row.spent.used, row.spent.gpu_hours
+        return Phrase("hours-used-up", used=used, hours=hours, of=of, renews=renews)
     for_queue = reserved.get(row, Decimal(0))
     used, words = usage.get(row, Decimal(0)) - for_queue, reserved_for_queue(for_queue)
     return Phrase("row-usage", row=row.subject, used=used, hard=row.hard, reserved=words)
@@ -227,6 +201,14 @@ def together(charges: Iterable[Charge]) -> Decimal:
     return own + sum(shared.values(), Decimal(0))
 
 
+def by_row(charges: Iterable[Charge]) -> dict[tuple[str | None, str | None], Decimal]:
+    """Return the GPUs of charges by tier and flavor."""
+    sums: dict[tuple[str | None, str | None], Decimal] = {}
+    for each in charges:
+        sums[each.tier, each.flavor] = sums.get((each.tier, each.flavor), Decimal(0)) + each.gpus
+    return sums
+
+
 def own_gpus(charges: Iterable[Charge]) -> Decimal:
     """Return the GPUs of all charges that nobody else holds too."""
     return sum((each.own for each in charges), Decimal(0))
@@ -235,16 +217,6 @@ def own_gpus(charges: Iterable[Charge]) -> Decimal:
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     """Return the row that could not hold the charge even if it were empty."""
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard and not row.spent), None)
-
-
-def must_queue(pod: Pod, tenant: Tenant | None, charge: Charge | None) -> bool:
-    """Tell whether a pod that is created now has to be queued behind our gate.
-
-    A pod that names its node can't be, because the API server accepts no gate with it.
-    """
-    if tenant is None or charge is None or pod.spec.node_name:
-        return False
-    return tenant.charges(charge.gpus) and tenant.holds_on(charge.tier, charge.flavor)
 
 
 def alternatives(
@@ -304,10 +276,7 @@ class GangDemand(msgspec.Struct, frozen=True):
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Return the charges that are booked for it: one per tier and flavor, and one per part with a shared claim."""
-        alone = [each.charge for each in self.parts if not each.charge.shared]
-        sums: dict[tuple[str | None, str | None], Decimal] = {}
-        for each in alone:
-            sums[each.tier, each.flavor] = sums.get((each.tier, each.flavor), Decimal(0)) + each.gpus
+        sums = by_row(each.charge for each in self.parts if not each.charge.shared)
         summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 

@@ -84,25 +84,26 @@ def fit_over_quota(refusal: Refusal, tenant: Tenant, row: QuotaRow) -> QuotaVerd
     return QuotaVerdict(refusal)
 
 
-def over_quota(
+def pod_fit(
     short: Shortfall,
     tenant: Tenant,
     tiers: Collection[Tier],
-    what: Phrase | str,
     native: Mapping[str, NativeRoom] = NOWHERE,
-) -> Refusal:
-    """Refuse for now: what is used, what was asked for, and in which of the tiers it would fit, with native quotas."""
-    short = _in_the_way(short, (short.charge,), tenant)
-    charge = short.charge
-    bounds = {tier: room.left for tier, room in native.items()}
-    offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
-    if short.row.spent:
-        return _no_room_on(short, tenant, what, _would_fit(offered, tenant))
-    if charge.gpus > short.row.hard:
-        return too_large(short.row, charge, tenant, tiers, what, now=offered)
-    own = dict(alternatives(charge, tenant, short.usage, tiers))
+    what: Phrase | str = POD,
+) -> QuotaVerdict:
+    """Return the refusal of a pod whose charge falls short: usage, demand, and the tiers in which it would fit now.
+
+    `native` is the room that the ResourceQuotas of its namespace leave in each tier.
+    """
+    full = _in_the_way(short, (short.charge,), tenant)
+    charge, bounds = full.charge, {tier: room.left for tier, room in native.items()}
+    offered = dict(alternatives(charge, tenant, full.usage, tiers, bounds))
+    if charge.gpus > full.row.hard and not full.row.spent:
+        return fit_over_quota(too_large(full.row, charge, tenant, tiers, what, now=offered), tenant, short.row)
+    own = {} if full.row.spent else dict(alternatives(charge, tenant, full.usage, tiers))
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
-    return _no_room_on(short, tenant, what, _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower)))
+    fits = _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower))
+    return fit_over_quota(_no_room_on(full, tenant, what, fits), tenant, short.row)
 
 
 def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[AdmissionWarning]:
@@ -224,13 +225,11 @@ def whole_fit(
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
             queued |= applied.may_queue(charge, tenant)
         elif not limits_only:
-            full = usage.get(row, _NONE) + applied.smallest > row.hard and all(
-                row.counts(each.tier, each.flavor) for each in charges
-            )
-            starts = (
-                "none" if (applied.whole and strict) or full else "not all"
-            )  # an elastic gang begins with its least
-            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=starts))
+            counts_all = all(row.counts(each.tier, each.flavor) for each in charges)
+            full = usage.get(row, _NONE) + applied.smallest > row.hard and counts_all
+            # An elastic gang begins with its least.
+            start = "none" if (applied.whole and strict) or full else "not all"
+            warnings.append(_no_room(_NOW, applied, tenant, row, charge, start=start))
             queued |= applied.may_queue(charge, tenant)
     return QuotaVerdict(None, tuple(warnings), queued=queued)
 
@@ -259,16 +258,9 @@ def _no_room(
     """Return the warning of pods that will be refused, queued, or over the quota, until others of the tenant end."""
     refused, over, waits = _RUN if applied.recurs else said
     now = over if tenant.action(row) == "Warn" else refused
-    who = "all-queued" if start == "none" else "some-queued"
-    return AdmissionWarning(
-        waits if applied.may_queue(charge, tenant) else now,
-        tenant=tenant.name,
-        row=row_usage(row, applied.usage, applied.reserved),
-        what=applied.what,
-        gpus=charge.gpus,
-        start=start,
-        queued=Phrase(who),
-    )
+    then, used = waits if applied.may_queue(charge, tenant) else now, row_usage(row, applied.usage, applied.reserved)
+    queued, name, gpus = Phrase("all-queued") if start == "none" else Phrase("some-queued"), tenant.name, charge.gpus
+    return AdmissionWarning(then, tenant=name, row=used, what=applied.what, gpus=gpus, start=start, queued=queued)
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
@@ -293,15 +285,13 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
     return Aside("would-fit", by_right=_by_right(offered), offers=offers or ("no tier now",), later="", see=see)
 
 
-def _would_ever_fit(ever: Iterable[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
+def _would_ever_fit(ever: Collection[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
     """Return the tiers that could hold it, first those that have room now."""
-    tiers = list(ever)
-    roomy = tuple(tier.name for tier in tiers if tier in now)
-    full = tuple(tier.name for tier in tiers if tier not in now)
+    roomy = tuple(tier.name for tier in ever if tier in now)
+    full = tuple(tier.name for tier in ever if tier not in now)
     later = Phrase("would-fit-later", tiers=full) if full else ""
-    offers = roomy or ("no tier now" if full else "no tier",)
-    see = (f"TenantQuota/{tenant.name}",)
-    return Aside("would-fit", by_right=_by_right(tiers), offers=offers, later=later, see=see)
+    offers, see = roomy or ("no tier now" if full else "no tier",), (f"TenantQuota/{tenant.name}",)
+    return Aside("would-fit", by_right=_by_right(ever), offers=offers, later=later, see=see)
 
 
 def _by_right(offered: Iterable[Tier]) -> Phrase | str:

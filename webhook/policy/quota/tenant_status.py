@@ -18,7 +18,7 @@ from webhook.objects.data_files import data_file
 from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Reason, Refusal, first_of
 from webhook.policy.quota.budgets import granted, within_budgets
-from webhook.policy.quota.charges import StrandedGang, demotes_not_there, demotes_nowhere, stranded
+from webhook.policy.quota.charges import StrandedGang, lent_from, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
@@ -74,16 +74,16 @@ def usage_status(
         used, reserved, for_queue = (each.get(row, NOTHING) for each in (count.used, count.reserved, count.for_queue))
         numbers = {"hard": row.hard, "used": used, "reserved": reserved}
         numbers |= {"reservedForQueue": for_queue} if for_queue else {}
-        shown = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
-        limits = active(row)
-        inactive = {} if limits else {"active": False}
-        usage.append(shown | {name: written(number) for name, number in numbers.items()} | inactive)
+        shown: Status = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
+        shown |= {name: written(number) for name, number in numbers.items()}
+        hard = written(row.hard)
+        if not active(row):
+            shown["active"], hard = False, "-"
+        usage.append(shown)
         # The usage and the limit; reservations only if there are some.
         parts = (reserved, "reserved"), (for_queue, "for the queue")
         more = ", ".join(f"+{written(gpus)} {what}" for gpus, what in parts if gpus)
-        summary.append(
-            f"{row.label} {written(used)}/{written(row.hard) if limits else '-'}" + (f" ({more})" if more else "")
-        )
+        summary.append(f"{row.label} {written(used)}/{hard}" + (f" ({more})" if more else ""))
     return {"usage": usage, "summary": ", ".join(summary)[:LONGEST_SUMMARY]}
 
 
@@ -129,33 +129,31 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
     A condition keeps its time for as long as its status stays.
     """
     # 1. Is the spec active, is its usage exact, and can each gang with GPUs run?
-    conditions = [_ready(found, overlap, policy, count)]
+    said = {"Ready": _ready(found, overlap, policy, count)}
     if count.repairing:
-        conditions.append(_condition("Exact", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"))
+        said["Exact"] = "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"
+        said["GangsWhole"] = "Unknown", "Repairing", ""
     elif count.stale:
         stale = f"pods can't be watched, so those that have ended since still count: {count.stale}"
-        conditions.append(_condition("Exact", "False", "Stale", stale))
+        said |= {"Exact": ("False", "Stale", stale), "GangsWhole": ("Unknown", "Stale", "")}
     else:
-        conditions.append(_condition("Exact", "True", "Counted", ""))
-    if count.repairing or count.stale:
-        conditions.append(_condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", ""))
-    elif count.stranded:
-        conditions.append(_condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded))))
-    else:
-        conditions.append(_condition("GangsWhole", "True", "Whole", ""))
-
+        said |= {"Exact": ("True", "Counted", ""), "GangsWhole": ("True", "Whole", "")}
+        if count.stranded:
+            said["GangsWhole"] = "False", "Stranded", sentence(stranded(count.stranded))
     tenant = found.tenant
     within = within_budgets(tenant, found.status, lambda row: is_active(row, policy)) if tenant else None
     if within is not None:
         status, reason, words = within
-        conditions.append(_condition("WithinBudgets", status, reason, sentence(words)))
+        said["WithinBudgets"] = status, reason, sentence(words)
 
     # 2. The time since when each holds.
     before = {each.get("type"): each for each in found.status.get("conditions") or []}
-    for each in conditions:
-        was = before.get(each["type"], {})
-        since = was.get("lastTransitionTime") if was.get("status") == each["status"] else None
-        each |= {"observedGeneration": found.generation, "lastTransitionTime": since or now}
+    conditions = []
+    for kind, (status, reason, message) in said.items():
+        was = before.get(kind, {})
+        since = was.get("lastTransitionTime") if was.get("status") == status else None
+        shown = {"type": kind, "status": status, "reason": reason, "message": message}
+        conditions.append(shown | {"observedGeneration": found.generation, "lastTransitionTime": since or now})
     above = tenant.above_quota[:LONGEST_SUMMARY] if tenant else ""
     return {"observedGeneration": found.generation, "onExceed": above, "conditions": conditions}
 
@@ -163,47 +161,38 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
 _UNTIL_REPAIRED = "until then pods with GPUs are told to try again"
 
 
-def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
-    """Return the condition Ready. A quota below the usage is active too, and says what that means."""
-    trouble = _trouble(found, overlap, policy)
-    if trouble is not None:
-        return _condition("Ready", "False", *trouble)
-    if count.repairing:
-        return _condition("Ready", "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}")
+def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> tuple[str, str, str]:
+    """Return status, reason and message of Ready. A quota below the usage is active too, and says what that means."""
     tenant = found.tenant
+    if found.problem is not None:
+        effect = "the last good spec stays active" if tenant else "this quota is not active"
+        return "False", "Broken", f"{sentence(found.problem)}; {effect}"
+    trouble = trouble_of(tenant, overlap, policy) if tenant else None
+    if trouble is not None:
+        return "False", *trouble
+    if count.repairing:
+        return "False", "Repairing", f"{count.repairing}; {_UNTIL_REPAIRED}"
     over = [row for row in tenant.rows if count.on(row) > row.hard] if tenant and not tenant.charged_elsewhere else []
     if tenant is None or not over:
-        return _condition("Ready", "True", "Active", "; ".join(map(sentence, granted(found.status))))
+        return "True", "Active", "; ".join(map(sentence, granted(found.status)))
     # No lower tier has room if a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.on_exceed == "Demote" and total else tenant.on_exceed
     meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
     usage = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
-    return _condition("Ready", "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}")
+    return "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}"
 
 
 _MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
 """The text by the installation's mode; a stricter namespace has its own mode."""
 
 
-def _condition(kind: str, status: str, reason: str, message: str) -> Status:
-    return {"type": kind, "status": status, "reason": reason, "message": message}
-
-
-def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a quota is not, or only partly, active: a word and a sentence."""
-    if found.problem is not None:
-        effect = "the last good spec stays active" if found.tenant else "this quota is not active"
-        return "Broken", f"{sentence(found.problem)}; {effect}"
-    return trouble_of(found.tenant, overlap, policy) if found.tenant else None
-
-
 def trouble_of(tenant: Tenant, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a quota that can be read is not Ready: a word and a sentence."""
-    unknown = unknown_name_trouble(tenant, policy)
-    if unknown is not None or overlap is None:
-        return unknown
-    return "Overlap", warning_words(overlap.warning(MOST_NAMES))
+    """Return why a quota that can be read is not Ready: a word, and a sentence on all unknown names or the overlap."""
+    unknown = [*unknown_names(tenant, policy)]
+    if unknown:
+        return _NOT_READY[unknown[0].id], "; ".join(map(unknown_and_effect, unknown))
+    return ("Overlap", warning_words(overlap.warning(MOST_NAMES))) if overlap else None
 
 
 _NOT_READY = {"unknown-tier": "UnknownTier", "unknown-flavor": "UnknownFlavor"}
@@ -250,12 +239,6 @@ def _name_in_field(unknown: Refusal) -> tuple[str, object]:
     return re.sub(r"\[\d+\]", "", unknown.field), unknown.get("name")
 
 
-def unknown_name_trouble(tenant: Tenant, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a tenant's unknown names keep it from being Ready: a word, and a sentence on all; None without any."""
-    unknown = [*unknown_names(tenant, policy)]
-    return (_NOT_READY[unknown[0].id], "; ".join(map(unknown_and_effect, unknown))) if unknown else None
-
-
 def unknown_and_effect(unknown: Refusal) -> str:
     """Return the words on an unknown name that is stored, and its effect."""
     words = warning_words(AdmissionWarning(unknown.id, unknown=unknown))
@@ -286,7 +269,7 @@ def tenant_warnings(
     usage_of: UsageOf,
     policy: TierPolicy,
     coming: Collection[str] = (),
-) -> tuple[AdmissionWarning, ...]:
+) -> Iterator[AdmissionWarning]:
     """Yield the warnings about a TenantQuota and its overlap with others. Without `namespaces` its selector is skipped.
 
     `coming`: tiers and flavors of a policy that is not active yet.
@@ -297,28 +280,34 @@ def tenant_warnings(
         for each in namespaces
         if tenant.selects(each.labels)
     }
-    # The order around a tier that the policy lacks is unknown.
+    # 1. Names that the policy lacks, and tiers in the wrong order. The order around a tier that it lacks is unknown.
+    yield from (AdmissionWarning(each.id, unknown=each) for each in unknown_names(tenant, policy, coming))
     known = {*(each.name for each in policy.tiers), *(each.name for each in policy.flavors)}
+    if known.issuperset(coming):
+        yield from _by_rank(tenant, policy)
+
+    # 2. Rows that are missing, or that are not rendered.
+    if tenant.has_queue and not tenant.rows:
+        yield AdmissionWarning("holds-nothing")
+    for index, row in enumerate(tenant.rows):
+        if tenant.backstop and row.flavor is not None:
+            yield AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
+
+    # 3. Namespaces that an older tenant keeps from it, and that it keeps from younger ones.
+    if namespaces and not selecting:
+        yield AdmissionWarning("selects-nothing", tenant=tenant.name)
+    shared: dict[Tenant, list[str]] = {}
+    for name, (owner, *younger) in sorted(selecting.items()):
+        for other in younger if owner is tenant else (owner,):
+            shared.setdefault(other, []).append(name)
+    yield from (Overlap(tenant, other, tuple(names)).warning(MOST_IN_A_WARNING) for other, names in shared.items())
+
+    # 4. Rows below what is in use.
     usage = {} if tenant.charged_elsewhere else usage_of(tenant)
-    return (
-        *(AdmissionWarning(each.id, unknown=each) for each in unknown_names(tenant, policy, coming)),
-        *(_by_rank(tenant, policy) if known.issuperset(coming) else ()),
-        *((AdmissionWarning("holds-nothing"),) if tenant.has_queue and not tenant.rows else ()),
-        *(
-            AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
-            for index, row in enumerate(tenant.rows)
-            if tenant.backstop and row.flavor is not None
-        ),
-        *((AdmissionWarning("selects-nothing", tenant=tenant.name),) if namespaces and not selecting else ()),
-        *_overlaps(tenant, selecting),
-        *(
-            AdmissionWarning(
-                "below-use", field=f"spec.quotas[{index}].gpus", hard=row.hard, used=usage[row], row=row.label
-            )
-            for index, row in enumerate(tenant.rows)
-            if usage.get(row, NOTHING) > row.hard
-        ),
-    )
+    for index, row in enumerate(tenant.rows):
+        used, field = usage.get(row, NOTHING), f"spec.quotas[{index}].gpus"
+        if used > row.hard:
+            yield AdmissionWarning("below-use", field=field, hard=row.hard, used=used, row=row.label)
 
 
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
@@ -332,18 +321,14 @@ def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
         tier, ceiling = policy.tiers.get(name or ""), policy.tiers.get(tenant.max_tier or "")
         if tier and ceiling and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=ceiling.name)
-    if demotes_nowhere(tenant, policy):
+    # A row without a tier counts pods of every tier, so a lower tier has no more room in it.
+    tiers = [tier for row in tenant.rows if (tier := policy.tiers.get(row.tier or ""))]
+    demotes = tenant.on_exceed == "Demote" and not tenant.charged_elsewhere and bool(tenant.rows)
+    if demotes and not any(lent_from(each, tenant, policy) for each in tiers):
         yield AdmissionWarning("demotes-nowhere")
-    else:
-        for field, lent in demotes_not_there(tenant, policy):
-            yield AdmissionWarning("demotes-not-there", field=field, tier=lent)
-
-
-def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:
-    """Warn of namespaces that an older tenant keeps from it, and that it keeps from younger ones."""
-    shared: dict[Tenant, list[str]] = {}
-    for name, (owner, *younger) in sorted(selecting.items()):
-        for other in younger if owner is tenant else (owner,):
-            shared.setdefault(other, []).append(name)
-    for other, names in shared.items():
-        yield Overlap(tenant, other, tuple(names)).warning(MOST_IN_A_WARNING)
+        return
+    highest = max((tier.value for tier in tiers), default=None)
+    for index, name in enumerate(tenant.demote_to):
+        lent = policy.tiers.get(name)
+        if lent is not None and highest is not None and lent.value >= highest:  # below the tier of no row
+            yield AdmissionWarning("demotes-not-there", field=f"spec.demoteTo[{index}]", tier=name)

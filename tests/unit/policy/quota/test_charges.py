@@ -14,7 +14,7 @@ from webhook.policy.quota.charges import (
     shortfall,
     tier_counted,
 )
-from webhook.policy.quota.refusals import over_quota, too_large
+from webhook.policy.quota.refusals import pod_fit, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 TIERS = a_policy().tiers
@@ -44,7 +44,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
     short = shortfall([charge], ALPHA, usage)
     assert short
     interesting = [tier for tier in TIERS if tier.name in ("gpu-training", "gpu-batch")]
-    assert sentence(over_quota(short, ALPHA, interesting, "this pod")) == (
+    assert sentence(pod_fit(short, ALPHA, interesting, what="this pod").refusal) == (
         "exceeded quota: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. "
         "Would fit: gpu-batch (3 left). See TenantQuota/alpha."
     )
@@ -85,7 +85,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
 def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[QuotaRow, Decimal], says: str) -> None:
     short = shortfall([charge], ALPHA, usage)
     assert short
-    refusal = over_quota(short, ALPHA, TIERS, "this pod")
+    refusal = pod_fit(short, ALPHA, TIERS, what="this pod").refusal
     assert sentence(refusal) == f"exceeded quota: tenant alpha: {says} See TenantQuota/alpha."
 
 
@@ -119,7 +119,7 @@ def test_what_is_over_already_has_nothing_free() -> None:
 def test_several_charges_that_fall_short_together_are_reported_together() -> None:
     short = shortfall([gpus("4"), gpus("4")], ALPHA, {})
     assert short
-    assert sentence(over_quota(short, ALPHA, [], "this gang")) == (
+    assert sentence(pod_fit(short, ALPHA, [], what="this gang").refusal) == (
         "tenant alpha: gpu-training allows 6 GPUs; this gang asks for 8 in all. Would fit: no tier. "
         "See TenantQuota/alpha."
     )

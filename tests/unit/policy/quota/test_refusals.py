@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.builders.words import sentence
 from webhook.policy.quota.charges import Charge, GangDemand, GangPart, Shortfall
-from webhook.policy.quota.refusals import Applied, growth_warnings, no_room_for_gang, over_quota, whole_fit
+from webhook.policy.quota.refusals import Applied, growth_warnings, no_room_for_gang, pod_fit, whole_fit
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 ROW = QuotaRow(Decimal(6), "gpu-training")
@@ -73,7 +73,7 @@ def test_a_row_that_stands_in_the_way_of_a_tenant_that_demotes_says_what_is_rese
     tenant = Tenant("alpha", rows=(ROW, total), on_exceed="Demote")
     usage = {ROW: Decimal(5), total: Decimal(6)}
     short = Shortfall(Charge(Decimal(2), "gpu-training"), ROW, usage, {total: Decimal(3)})
-    assert sentence(over_quota(short, tenant, (), "this pod")).startswith(
+    assert sentence(pod_fit(short, tenant, (), what="this pod").refusal).startswith(
         "exceeded quota: tenant alpha: the total is at 3 of 6 GPUs, plus 3 reserved for pods queued earlier; "
     )
 
