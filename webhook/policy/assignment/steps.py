@@ -268,9 +268,10 @@ def by_default(asked: TierRequest) -> Assignment:
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
     """Warn of an unknown type, or a guess that was unused or gave the top tier, unless a person named the tier."""
-    given, evidence, tiers = assignment.tier, asked.evidence, list(asked.policy.tiers)
+    given, evidence = assignment.tier, asked.evidence
     if given is None or assignment.asked or not asked.holds_gpus:
         return
+    tiers = list(asked.policy.tiers)
     if len(asked.pod.spec.containers) > MOST_READ:
         yield AdmissionWarning("many-containers", most=MOST_READ)
     better = withheld_tier(asked) if evidence and assignment.step in _WE_CHOSE else None

@@ -68,7 +68,8 @@ def _shuts_out(pod: Pod, key: str, value: str) -> bool:
 
 
 def _denies(line: NodeRequirement, key: str, value: str) -> bool:
-    known = ("In", "NotIn", "DoesNotExist")  # any value may exist, and numbers are not compared
+    # A label with any value exists, and numbers are not compared.
+    known = ("In", "NotIn", "DoesNotExist")
     return line.key == key and line.operator in known and not line_holds(key, line.operator, line.values, {key: value})
 
 

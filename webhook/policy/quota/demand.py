@@ -268,9 +268,10 @@ def claimed(devices: Collection[Devices], policy: TierPolicy) -> str:
 
 def misstated(pod: Pod, due: str) -> Refusal | None:
     """Return why a pod is refused whose annotation differs from the value that is due; None if it agrees."""
-    there, mark = pod.metadata.annotations.get(CLAIMED, ""), _field(CLAIMED)
+    there = pod.metadata.annotations.get(CLAIMED, "")
     if there == due:
         return None
+    mark = _field(CLAIMED)
     return Refusal(Reason.CHANGED, "claims-misstated", mark=mark, there=there or "absent", due=due or "absent")
 
 
