@@ -30,7 +30,7 @@ from webhook.server.bookings_port import BookingsPort
 from webhook.server.endpoint import Callers
 from webhook.server.listener import Drain, listen
 from webhook.server.metrics import Metrics
-from webhook.server.page_ports import PagePorts, health_of, page_sources
+from webhook.server.page_ports import PagePorts, health_of, page_content
 from webhook.server.record import Mark, marked, reload_recorder
 from webhook.server.reports import ReportsPort
 from webhook.server.run import AdmissionPort, Check, ObservabilityPort, serve
@@ -69,7 +69,7 @@ async def run(settings: Settings) -> None:
             drain.on_signals()
             webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
-            page = page_sources(
+            page = page_content(
                 settings,
                 cluster,
                 active,

@@ -9,7 +9,7 @@ import math
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Self, TypeVar
 
 import msgspec
@@ -28,12 +28,12 @@ from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
-from webhook.page.routes import Sources, page_app
+from webhook.page.routes import Choice, Content, PageContent, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
 from webhook.report.node_reservation import reservations_shown
 from webhook.report.posture import Posture, posture_of
-from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.report.tenants import tenant_shown
 from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen
 from webhook.server.run import AppPort, Check
@@ -57,11 +57,11 @@ class PagePorts(msgspec.Struct, frozen=True):
         guarded = listen(settings.host, settings.page_tls_port) if settings.page_tls_port is not None else None
         return cls(local, guarded)
 
-    def serving(self, sources: Sources, readers: Readers, certificate: LiveCertificate) -> Iterator[AppPort]:
+    def serving(self, content: Content, readers: Readers, certificate: LiveCertificate) -> Iterator[AppPort]:
         if self.local is not None:
-            yield AppPort(page_app(sources), self.local)
+            yield AppPort(page_app(content), self.local)
         if self.guarded is not None:
-            yield AppPort(page_app(sources, readers), self.guarded, certificate.pages)
+            yield AppPort(page_app(content, readers), self.guarded, certificate.pages)
 
 
 NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0
@@ -86,15 +86,15 @@ def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]
     return now
 
 
-def page_sources(
+def page_content(
     settings: Settings,
     cluster: LiveCluster,
     active: ActivePolicy,
     ledger: RunningLedger,
     background: BackgroundWork,
     health: Callable[[], Mapping[str, str]],
-) -> Sources:
-    """Return the sources of the page, each of which is read at a request."""
+) -> Content:
+    """Return the function that gathers the content of the page, at each request."""
     client, known = cluster.client, cluster.known
 
     async def supplied() -> GpuSupply:
@@ -117,32 +117,34 @@ def page_sources(
         found = posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
         return replace(found, reserved=reservations_shown(taken or ()))
 
-    def tenants() -> Sequence[TenantShown]:
-        flavors, found = active.current().flavors, sorted(known.tenant_quotas(), key=lambda found: found.name)
-        return [tenant_shown(each, flavors) for each in found]
+    async def day() -> DayOfUse | None:
+        return await prometheus.day() if prometheus else None
 
-    def forward(pod: str) -> str:
-        """Return the command that reaches the page of a pod; "" outside a cluster, where a replica is no pod."""
-        if settings.kubeconfig or settings.page_port is None:
-            return ""
-        return f"kubectl -n {settings.namespace} port-forward pod/{pod} {settings.page_port}"
+    async def content(choice: Choice) -> PageContent:
+        leader = ledger.leader()
+        gpus_seen, day_seen, posture_seen = await asyncio.gather(gpus(), day(), posture())
+        quotas, flavors = sorted(known.tenant_quotas(), key=lambda found: found.name), active.current().flavors
+        # Outside a cluster a replica is no pod, and has no command that reaches its page.
+        reached = leader and settings.page_port is not None and not settings.kubeconfig
+        return PageContent(
+            settings.replica,
+            ledger.leading(),
+            leader,
+            f"kubectl -n {settings.namespace} port-forward pod/{leader} {settings.page_port}" if reached else "",
+            health(),
+            gpus_seen,
+            posture_seen,
+            [tenant_shown(each, flavors) for each in quotas],
+            background.verdicts,
+            background.preemptions,
+            background.use,
+            prometheus.name if prometheus else "",
+            day_seen,
+            choice,
+            background.at_risk.gpu_seconds(),
+        )
 
-    return Sources(
-        settings.replica,
-        ledger.leading,
-        ledger.leader,
-        forward,
-        health,
-        gpus,
-        posture,
-        tenants,
-        background.verdicts,
-        background.preemptions,
-        background.use,
-        prometheus.name if prometheus else "",
-        prometheus.day if prometheus else None,
-        background.at_risk.gpu_seconds,
-    )
+    return content
 
 
 def health_of(
