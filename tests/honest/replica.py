@@ -25,7 +25,7 @@ from webhook.controllers import event_writer, observed_world, placements, queue_
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.server.metrics import Metrics
-from webhook.server.running_ledger import ledger_parts
+from webhook.server.running_ledger import ReplicaLedger
 
 for _module in (event_writer, queue_statuses, observed_world, placements, live):
     _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ class Replica:
             await known.nodes.wait_synced()
         await known.device_classes.follow(self._active.tell_classes)
         await known.device_classes.wait_synced()
-        self._parts = ledger_parts(
+        self._parts = ReplicaLedger(
             cluster,
             self._active,
             _NoEvents(),  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
 
@@ -34,7 +35,7 @@ from webhook.server.page_ports import PagePorts, health_of, page_content
 from webhook.server.record import Mark, marked, reload_recorder
 from webhook.server.reports import ReportsPort
 from webhook.server.run import AdmissionPort, Check, ObservabilityPort, serve
-from webhook.server.running_ledger import running_ledger
+from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import CertificateObjects, LiveCertificate
 
@@ -56,7 +57,7 @@ async def run(settings: Settings) -> None:
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
-        async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as ledger:
+        async with aclosing(RunningLedger(cluster, active, event_writer, settings, hand_over, metrics)) as ledger:
             reports = ReportsPort(settings, client, active, metrics)
             reports.certified(certificate.bundle)
             background = background_work(settings, cluster, active, event_writer, ledger, metrics, reports.saves)
