@@ -34,7 +34,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_content
 from webhook.server.record import Mark, marked, reload_recorder
 from webhook.server.reports import ReportsPort
-from webhook.server.run import AdmissionPort, Check, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, Check, serve
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import CertificateObjects, LiveCertificate
@@ -93,7 +93,8 @@ async def run(settings: Settings) -> None:
                         admission,
                         callers=replace(callers, paths=lambda: configurations.paths),
                     ),
-                    ObservabilityPort(checks, observability),
+                    observability,
+                    checks,
                     metrics,
                     drain,
                     (

@@ -34,7 +34,7 @@ from webhook.server import logs
 from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, serve
 from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
@@ -77,7 +77,8 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
         tasks.create_task(
             serve(
                 AdmissionPort(webhooks.mutate, webhooks.validate, LiveCertificate(bundle), admission),
-                ObservabilityPort({}, observability),
+                observability,
+                {},
                 metrics,
                 drain,
             )
