@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from certs.configurations import WebhookConfigurations
@@ -32,7 +33,7 @@ from webhook.server.endpoint import Callers
 from webhook.server.listener import Drain, listen
 from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_content
-from webhook.server.record import Mark, marked, reload_recorder
+from webhook.server.record import marked, note_reload
 from webhook.server.reports import ReportsPort
 from webhook.server.run import AdmissionPort, Check, serve
 from webhook.server.running_ledger import RunningLedger
@@ -80,7 +81,13 @@ async def run(settings: Settings) -> None:
             )
             gc.freeze()  # objects that live as long as the process are left out of every collection
             gc.set_threshold(700)  # Python's own again, because with the higher one of commands a review would wait
-            mark = _marks(settings, active, cluster.known, certificate)
+            name = settings.replica[:MOST_NAME]
+
+            def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
+                """Describe this replica for `gpu-tiers check`."""
+                expires, silent = int(certificate.bundle.not_after.timestamp()), int(cluster.known.silent_seconds)
+                return ReplicaMark(webhook, name, active.digest, active.taken, silent, expires)
+
             # A background task that dies ends the process with its error, because nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
                 following = active.run(), certificate.follow(source, reports.certified), configurations.run()
@@ -114,7 +121,7 @@ async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics:
         settings.policy,
         lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
         lambda policy: [*map(str, obstacles(policy.tiers, known.classes(), adoption=policy.adoption))],
-        reload_recorder(metrics),
+        partial(note_reload, metrics),
     )
     try:
         active.start(await last_published(cluster.client, policy_map))
@@ -147,17 +154,6 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
     names = service_names(settings.service, settings.namespace, (*reports, *(settings.dns_names or ())))
     return SelfManaged(secret, configurations, names=names), configurations
-
-
-def _marks(settings: Settings, active: ActivePolicy, known: Watched, certificate: LiveCertificate) -> Mark:
-    """Return the function that describes this replica for `gpu-tiers check`."""
-    name = settings.replica[:MOST_NAME]
-
-    def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
-        expires = int(certificate.bundle.not_after.timestamp())
-        return ReplicaMark(webhook, name, active.digest, active.taken, int(known.silent_seconds), expires)
-
-    return mark
 
 
 def _checks(known: Watched, certificate: LiveCertificate, configurations: WebhookConfigurations) -> Mapping[str, Check]:

@@ -82,7 +82,11 @@ class Recorder(msgspec.Struct, frozen=True):
             return
         self.metrics.count("gpu_tiers_refusals_total", _tier(verdict), verdict.tenant or "")
         if self.tell is not None and request.namespace:  # a TenantQuota has no controller that hides the answer
-            self.tell(_refusal(request, verdict, refusal))
+            # What is refused a change stays as it is: nobody lacks a pod for that.
+            is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
+            reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
+            over_quota_of = verdict.tenant if verdict.over_quota else None
+            self.tell(_notice(request, reason, sentence(refusal), over_quota_of, exists=is_change))
 
 
 def _level(request: Request) -> int:
@@ -146,14 +150,6 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
         yield _notice(request, reason, text, exists=True)
 
 
-def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
-    """Return the notice of a refusal."""
-    # What is refused a change stays as it is: nobody lacks a pod for that.
-    is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
-    reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
-    return _notice(request, reason, sentence(refusal), verdict.tenant if verdict.over_quota else None, exists=is_change)
-
-
 def _notice(
     request: Request, reason: EventReason, text: str, over_quota_of: str | None = None, *, exists: bool
 ) -> Notice:
@@ -184,17 +180,13 @@ def _tier(verdict: Verdict) -> str:
     return verdict.assignment.tier.name if verdict.assignment and verdict.assignment.tier else ""
 
 
-def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
-    """Return the function that counts and logs each reload of the policy file."""
-
-    def report(error: ConfigError | None) -> None:
-        metrics.count("gpu_tiers_policy_reloads_total", "failure" if error else "success")
-        if error is None:
-            log.info("policy changed")
-        else:
-            log.error("policy not taken, the last good one stays active", {"problems": error.problems})
-
-    return report
+def note_reload(metrics: Metrics, error: ConfigError | None) -> None:
+    """Count and log a reload of the policy file."""
+    metrics.count("gpu_tiers_policy_reloads_total", "failure" if error else "success")
+    if error is None:
+        log.info("policy changed")
+    else:
+        log.error("policy not taken, the last good one stays active", {"problems": error.problems})
 
 
 _ASKS = f'"{ANNOTATION}"'.encode()
