@@ -57,9 +57,14 @@ class Event(msgspec.Struct):
 class ObjectMeta(msgspec.Struct, rename="camel"):
     """The metadata that identify an object and its state."""
 
+    namespace: str = ""
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class _Object(msgspec.Struct):
