@@ -17,8 +17,7 @@ from webhook.cluster.scheduling_view import node_reservations
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
 from webhook.report.gpus_now import at_risk_by_tier, read_risks
-from webhook.report.node_reservation import reservations_shown
-from webhook.report.posture import Posture, posture_of
+from webhook.report.posture import Posture, posture_of, reservations_shown
 from webhook.report.tenants import not_ready
 
 

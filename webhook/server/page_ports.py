@@ -31,8 +31,7 @@ from webhook.page.readers import Readers
 from webhook.page.routes import Choice, Content, PageContent, page_app
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
-from webhook.report.node_reservation import reservations_shown
-from webhook.report.posture import Posture, posture_of
+from webhook.report.posture import Posture, posture_of, reservations_shown
 from webhook.report.tenants import tenant_shown
 from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen

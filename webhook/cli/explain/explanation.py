@@ -57,8 +57,8 @@ from webhook.report.explained import (
     TenantOfIt,
     replacement,
 )
-from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
+from webhook.report.posture import NodeReservation
 from webhook.report.shown import as_number
 from webhook.report.tenants import tenant_shown
 from webhook.report.waiting import running_pods

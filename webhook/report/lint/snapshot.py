@@ -135,39 +135,14 @@ def standing_of(found: Audited) -> AuditStanding:
     return AuditStanding.AGREES if named and found.verdict is VerdictName.ALLOWED else AuditStanding.CHANGED
 
 
-Part = Literal[
-    "classes",
-    "device_classes",
-    "tenants",
-    "accounts",
-    "namespaces",
-    "nodes",
-    "capacity",
-    "slices",
-    "allocations",
-    "device_taints",
-    "pods",
-    "gangs",
-    "pod_groups",
-    "budgets",
-    "evictions",
-    "configurations",
-    "admission_policies",
-    "certificates",
-    "read_active_policy",
-    "answer",
-    "replica",
-    "leader",
-    "failed_hooks",
-    "lost_pods",
-    "preemption_configs",
-    "autoscalers",
-    "version",
-    "home",
-    "owners",
-    "claims",
-    "workloads",
-]
+_OfDecisions = Literal["classes", "device_classes", "tenants", "accounts", "namespaces"]
+_OfNodes = Literal["nodes", "capacity", "slices", "allocations", "device_taints"]
+_OfPods = Literal["pods", "gangs", "pod_groups", "budgets", "evictions"]
+_OfInstallation = Literal["configurations", "admission_policies", "certificates", "read_active_policy"]
+_OfReplicas = Literal["answer", "replica", "leader"]
+_OfOthers = Literal["failed_hooks", "lost_pods", "preemption_configs", "autoscalers", "version"]
+_OfObject = Literal["home", "owners", "claims", "workloads"]
+Part = Literal[_OfDecisions, _OfNodes, _OfPods, _OfInstallation, _OfReplicas, _OfOthers, _OfObject]
 """A part of a cluster that an answer needs, and that a user may or may not read.
 
 `accounts`: the status that the leader writes on TenantQuotas, which files lack. `capacity`: the GPUs of nodes are all
