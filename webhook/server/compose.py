@@ -23,6 +23,7 @@ from webhook.controllers.policy_publisher import PolicyMap, last_published, tell
 from webhook.kube.client import Client
 from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers
+from webhook.page.routes import page_app
 from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.report.replica_mark import MOST_NAME, ReplicaMark
@@ -32,10 +33,10 @@ from webhook.server.bookings_port import BookingsPort
 from webhook.server.endpoint import Callers
 from webhook.server.listener import Drain, listen
 from webhook.server.metrics import Metrics
-from webhook.server.page_ports import PagePorts, health_of, page_content
+from webhook.server.page_ports import health_of, page_content, page_sockets
 from webhook.server.record import marked, note_reload
 from webhook.server.reports import ReportsPort
-from webhook.server.run import AdmissionPort, Check, serve
+from webhook.server.run import AdmissionPort, AppPort, Check, serve
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import CertificateObjects, LiveCertificate
@@ -45,7 +46,7 @@ async def run(settings: Settings) -> None:
     """Serve until SIGTERM. Raises ConfigError, ApiError, CertificateError or OSError if it can't start."""
     callers = Callers.read_from(settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
-    page_ports = PagePorts.opened(settings)
+    listening_for_pages = page_sockets(settings)
     metrics = Metrics()
     async with (
         await Client.connect(settings.kubeconfig) as client,
@@ -71,7 +72,8 @@ async def run(settings: Settings) -> None:
             drain.on_signals()
             webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
-            page = page_content(
+            readers = Readers(client, tuple(settings.page_audiences or ()))
+            content = page_content(
                 settings,
                 cluster,
                 active,
@@ -79,6 +81,12 @@ async def run(settings: Settings) -> None:
                 background,
                 lambda: health_of(checks, cluster.known, configurations, active),
             )
+            pages = [
+                AppPort(
+                    page_app(content, readers if guarded else None), listening, certificate.pages if guarded else None
+                )
+                for listening, guarded in listening_for_pages
+            ]
             gc.freeze()  # objects that live as long as the process are left out of every collection
             gc.set_threshold(700)  # Python's own again, because with the higher one of commands a review would wait
             name = settings.replica[:MOST_NAME]
@@ -104,11 +112,7 @@ async def run(settings: Settings) -> None:
                     checks,
                     metrics,
                     drain,
-                    (
-                        *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
-                        *reports.serving(certificate),
-                        *ledger.ports,
-                    ),
+                    (*pages, *reports.serving(certificate), *ledger.ports),
                 )
                 for task in running:
                     task.cancel()

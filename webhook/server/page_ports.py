@@ -9,8 +9,8 @@ import math
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Self, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -27,40 +27,27 @@ from webhook.kube.client import ApiRequest
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
-from webhook.page.readers import Readers
-from webhook.page.routes import Choice, Content, PageContent, page_app
+from webhook.page.routes import Choice, Content, PageContent
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
 from webhook.report.posture import Posture, posture_of, reservations_shown
 from webhook.report.tenants import tenant_shown
 from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen
-from webhook.server.run import AppPort, Check
+from webhook.server.run import Check
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import PrometheusServer, Settings
-from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
 
 
-class PagePorts(msgspec.Struct, frozen=True):
-    """The ports of the page: on loopback for kubectl port-forward, and on all addresses for readers with a token."""
+def page_sockets(settings: Settings) -> list[tuple[socket.socket, bool]]:
+    """Open the ports of the page that the settings ask for, and tell which is for readers with a token.
 
-    local: socket.socket | None
-    guarded: socket.socket | None
-
-    @classmethod
-    def opened(cls, settings: Settings) -> Self:
-        """Open the ports that the settings ask for. Raises OSError."""
-        local = listen(LOOPBACK, settings.page_port) if settings.page_port is not None else None
-        guarded = listen(settings.host, settings.page_tls_port) if settings.page_tls_port is not None else None
-        return cls(local, guarded)
-
-    def serving(self, content: Content, readers: Readers, certificate: LiveCertificate) -> Iterator[AppPort]:
-        if self.local is not None:
-            yield AppPort(page_app(content), self.local)
-        if self.guarded is not None:
-            yield AppPort(page_app(content, readers), self.guarded, certificate.pages)
+    The other one is on loopback, for kubectl port-forward. Raises OSError.
+    """
+    ports = (LOOPBACK, settings.page_port, False), (settings.host, settings.page_tls_port, True)
+    return [(listen(host, port), guarded) for host, port, guarded in ports if port is not None]
 
 
 NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0

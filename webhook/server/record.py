@@ -5,7 +5,7 @@ It also marks the answers to the dry runs of `gpu-tiers check`.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +16,7 @@ from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, shown
+from webhook.objects.refusal import Phrase, Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
@@ -53,15 +53,22 @@ class Recorder(msgspec.Struct, frozen=True):
         if webhook == "validate" and not request.dry_run:
             if self.show is not None and verdict.ours:
                 self.show(_shown(request, verdict, answer))
-            if assigned is not None and _weak_guess(verdict) is not None:
+            # A guess that was not allowed to raise the tier.
+            weak = next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
+            if assigned is not None and weak is not None:
                 self.metrics.count("gpu_tiers_weak_guesses_total", _tier(verdict))
             # Only admitted pods are counted, because workloads use no GPUs themselves.
             if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
                 grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
                 self.metrics.count("gpu_tiers_admissions_total", _tier(verdict), assigned.step, grade, mode.name)
+            # A controller reads no warnings and shows none to its user.
             if self.tell is not None and verdict.refusal is None and created and mode is not Mode.Audit:
-                for notice in _notices(request, verdict):
-                    self.tell(notice)
+                if weak is not None:
+                    self.tell(_notice(request, "GuessTooWeak", sentence(weak), exists=True))
+                if assigned is not None and assigned.tier is not None and assigned.demoted_from:
+                    lacks, evicted = assigned.lacks, assigned.evicted
+                    lower = Phrase("runs-lower", lacks=lacks, tier=assigned.tier.name, evicted=evicted)
+                    self.tell(_notice(request, "Demoted", sentence(lower), exists=True))
         if verdict.refusal is not None:
             self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and assigned is not None and mode is Mode.Audit:
@@ -132,22 +139,6 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
 
 _OUTCOMES = {"allowed": "admitted", "patched": "admitted", "denied": "refused", "undecided": "try again"}
 WOULD = "would be refused"
-
-
-def _weak_guess(verdict: Verdict) -> AdmissionWarning | None:
-    """Return the warning of a guess that was not allowed to raise the tier."""
-    return next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
-
-
-def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
-    """Yield notices of an admitted object, because a controller reads no warnings and shows none to its user."""
-    assigned, withheld_tier = verdict.assignment, _weak_guess(verdict)
-    sentences: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
-    if assigned is not None and assigned.tier is not None and assigned.demoted_from:
-        lower = Phrase("runs-lower", lacks=assigned.lacks, tier=assigned.tier.name, evicted=assigned.evicted)
-        sentences["Demoted"] = sentence(lower)
-    for reason, text in sentences.items():
-        yield _notice(request, reason, text, exists=True)
 
 
 def _notice(
