@@ -32,9 +32,9 @@ from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
 from webhook.cli.options import with_options
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import shown_while
+from webhook.cluster.listed import pod_summary
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.pod_listing import pod_summary
 from webhook.config.errors import ConfigError
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod

@@ -21,8 +21,16 @@ from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.listed import disruption_budgets, gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
-from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
+from webhook.cluster.listed import (
+    PodSummary,
+    disruption_budgets,
+    gpu_nodes,
+    list_pods,
+    listed_namespaces,
+    lost_pods,
+    priority_classes,
+    tenant_quotas,
+)
 from webhook.cluster.webhook_configurations import (
     admission_policies,
     leaves_out,

@@ -19,10 +19,16 @@ from msgspec.structs import astuple, replace
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
+from webhook.cluster.listed import (
+    PodSummary,
+    gpu_nodes,
+    listed_namespaces,
+    pods_with_json,
+    priority_classes,
+    tenant_quotas,
+)
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
-from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.views import LONGEST
 from webhook.cluster.webhook_configurations import leaves_out, webhook_configurations
 from webhook.kube.client import listed_objects, path

@@ -24,8 +24,8 @@ from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import judge_of
 from webhook.cluster.scheduling_view import node_reservations
-from webhook.kube.access import is_allowed, use_of_class
 from webhook.kube.client import Client
+from webhook.kube.discovery import is_allowed, use_of_class
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD

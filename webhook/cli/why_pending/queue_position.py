@@ -13,8 +13,7 @@ from webhook.cli.explain.explanation import next_decision
 from webhook.cli.explain.other_tiers import Situation, closed_tiers
 from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
-from webhook.cluster.listed import listed_trees
-from webhook.cluster.pod_listing import PodSummary, pods_with_json
+from webhook.cluster.listed import PodSummary, listed_trees, pods_with_json
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
 from webhook.ledger.versions import Version

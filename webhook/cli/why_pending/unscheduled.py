@@ -11,13 +11,15 @@ from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.device_evictions import device_evictions
 from webhook.cluster.listed import (
     GpuNode,
+    PodSummary,
     all_nodes,
     device_claims,
     device_taint_rules,
     listed_namespaces,
+    no_claims,
+    pods_with_json,
     resource_slices,
 )
-from webhook.cluster.pod_listing import PodSummary, no_claims, pods_with_json
 from webhook.kube.client import path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound

@@ -7,8 +7,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.objects.quantities import written
 from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import room_between

@@ -8,8 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
 from webhook.objects.podgroups import PodGroup

@@ -5,8 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import a_policy, live_classes
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.config.published import InstalledPolicy, Published, digest_of
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
