@@ -22,7 +22,7 @@ from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Container, Named, OwnerReference, PodClaim
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import Tree, View, read
+from webhook.objects.view import Tree, at, read
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
@@ -138,26 +138,14 @@ async def plugins_by_node(client: Client) -> dict[str, frozenset[str]]:
     return {read(raw, Named).metadata.name: frozenset(plugged_resources(raw)) async for raw in raws}
 
 
-async def resource_slices(client: Client) -> tuple[ResourceSlice, ...]:
-    """Return all ResourceSlices. Raises ApiError."""
-    return await _of_dra(client, "resourceslices", ResourceSlice)
+V = TypeVar("V", ResourceSlice, DeviceClaim, DeviceTaintRule)
+
+_OF_DRA = {ResourceSlice: "resourceslices", DeviceClaim: "resourceclaims", DeviceTaintRule: "devicetaintrules"}
 
 
-async def device_claims(client: Client) -> tuple[DeviceClaim, ...]:
-    """Return all ResourceClaims with their allocated devices. Raises ApiError."""
-    return await _of_dra(client, "resourceclaims", DeviceClaim)
-
-
-async def device_taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:
-    """Return all DeviceTaintRules. Raises ApiError."""
-    return await _of_dra(client, "devicetaintrules", DeviceTaintRule)
-
-
-V = TypeVar("V", bound=View)
-
-
-async def _of_dra(client: Client, plural: str, shape: type[V]) -> tuple[V, ...]:
-    """Return the objects of a kind; none if the cluster has no such API."""
+async def dra_objects(client: Client, shape: type[V]) -> tuple[V, ...]:
+    """Return all objects of a kind of DRA; none if the cluster has no such API. Raises ApiError."""
+    plural = _OF_DRA[shape]
     version = await served_version(client, GROUP, plural)
     if version is None:
         return ()
@@ -253,16 +241,13 @@ async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # 
     return ()
 
 
-async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
-    """Yield the pods that have not ended, page by page. Raises ApiError."""
-    async for _, summary in pods_with_json(client, policy, claims):
-        yield summary
-
-
 async def pods_with_json(
     client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
 ) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
-    """Yield the same pods, each with its whole object. An object that can't be read is left out."""
+    """Yield the pods that have not ended, page by page, each with its whole object. Raises ApiError.
+
+    An object that can't be read is left out.
+    """
     async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
         try:
             yield raw, await pod_summary(read(raw, SeenPod), policy, claims)
@@ -332,14 +317,6 @@ def _set_aside(found: SeenPod, resource: str) -> Decimal:
     return peak_request(found, count) + quantity(found.spec.overhead.get(resource, 0), f"spec.overhead.{resource}")
 
 
-class _JobSpec(View, frozen=True):
-    pod_replacement_policy: str = ""
-
-
-class _Job(View, frozen=True):
-    spec: _JobSpec = _JobSpec()
-
-
 async def lost_pods(client: Client, pods: Iterable[PodSummary], nodes: Collection[GpuNode]) -> tuple[PodSummary, ...]:
     """Return the pods on lost nodes that their Jobs do not replace. Raises ApiError.
 
@@ -351,7 +328,8 @@ async def lost_pods(client: Client, pods: Iterable[PodSummary], nodes: Collectio
     found = [pod for pod in pods if pod.ends and pod.job and pod.node in lost]
     waiting: set[tuple[str, str]] = set()
     for namespace, job in {(pod.namespace, pod.job) for pod in found}:
-        named = client.list_pages(path("batch/v1", "jobs", namespace), {"fieldSelector": f"metadata.name={job}"})
-        if "Failed" in [read(raw, _Job).spec.pod_replacement_policy async for raw in listed_objects(named)]:
+        named = {"fieldSelector": f"metadata.name={job}"}
+        jobs = await listed_trees(client, path("batch/v1", "jobs", namespace), named)
+        if any(at(each, "spec.podReplacementPolicy") == "Failed" for each in jobs):
             waiting.add((namespace, job))
     return tuple(pod for pod in found if (pod.namespace, pod.job) in waiting)

@@ -212,19 +212,15 @@ def not_ready(found: TenantQuota) -> str:
 
 
 def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
-    tiers, entries = (_trees(status.get(name)) for name in ("tiers", "entries"))
-    shown = tuple(_entry(nth, each, budgets) for nth, each in enumerate(entries, 1))
-    gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), shown)
-
-
-def _entry(nth: int, entry: dict[str, Any], budgets: Collection[str]) -> QueuedShown:
-    namespace, workload, uid, tier, since, short = (
-        str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
-    )
-    gpus = as_number(_gpus(entry.get("gpus")))
-    pods, for_hours = _number(entry.get("pods")), short in budgets
-    return QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, for_hours)
+    shown = []
+    for nth, entry in enumerate(_trees(status.get("entries")), 1):
+        namespace, workload, uid, tier, since, short = (
+            str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
+        )
+        pods, gpus = _number(entry.get("pods")), as_number(_gpus(entry.get("gpus")))
+        shown.append(QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, short in budgets))
+    gpus = as_number(sum((_gpus(each.get("gpus")) for each in _trees(status.get("tiers"))), Decimal(0)))
+    return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), tuple(shown))
 
 
 def _trees(value: object) -> list[dict[str, Any]]:

@@ -72,7 +72,12 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     Controllers double the wait after each try, so the next wait is about as long as all before it since a pod was
     admitted: `created` is when the newest pod was, by the uid of its controller.
     """
-    found = sorted(_reported(events), key=lambda each: each[0])
+    found: list[tuple[datetime, datetime, Tree]] = []
+    for each in events:
+        reported = reported_at(each)
+        if each.get("reason") in REASONS and reported is not None:
+            found.append((reported, _time(each.get("firstTimestamp") or each.get("eventTime")) or reported, each))
+    found.sort(key=lambda each: each[0])
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
@@ -104,13 +109,6 @@ def tells_of_an_outage(message: str) -> bool:
 
 def _sort(event: Tree) -> tuple[object, ...]:
     return (event.get("reason"), *(at(event, f"involvedObject.{name}") for name in ("kind", "name", "uid")))
-
-
-def _reported(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
-    for event in events:
-        last = reported_at(event)
-        if event.get("reason") in REASONS and last is not None:
-            yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
 
 
 def reported_at(event: Tree) -> datetime | None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from certs.configurations import WebhookConfigurations
-from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, supply_of
+from webhook.cluster.listed import dra_objects, gpu_nodes, plugins_by_node, supply_of
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.cluster.watched import Watched
@@ -28,6 +28,7 @@ from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.routes import Choice, Content, PageContent
+from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
 from webhook.report.posture import Posture, posture_of, reservations_shown
@@ -84,7 +85,7 @@ def page_content(
     client, known = cluster.client, cluster.known
 
     async def supplied() -> GpuSupply:
-        plugins, slices = await plugins_by_node(client), await resource_slices(client)
+        plugins, slices = await plugins_by_node(client), await dra_objects(client, ResourceSlice)
         return supply_of(plugins, slices, known.device_classes.cluster_version)
 
     nodes, supply = _listed(lambda: gpu_nodes(client, active.current())), _listed(supplied)

@@ -11,13 +11,14 @@ from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, OF_A_VERDICT, RIG
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
-from webhook.cluster.listed import listed_trees, plugins_by_node, resource_slices, supply_of
+from webhook.cluster.listed import dra_objects, listed_trees, plugins_by_node, supply_of
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.kube.client import Client, path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
+from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, GpuSupply, evicts_for_devices, resources_of_classes
 from webhook.policy.values.tier_policy import TierPolicy
@@ -114,7 +115,7 @@ class ClusterReader:
         if not self.policy.classes:
             return GpuSupply()
         lost = "on which nodes tiers evict nobody because GPUs come by DRA"
-        slices = await self.part("slices", resource_slices(self.client), (), lost)
+        slices = await self.part("slices", dra_objects(self.client, ResourceSlice), (), lost)
         nodes = await self.part("nodes", plugins_by_node(self.client), {}, lost)
         return supply_of(nodes, slices, await self.part("version", server_version(self.client), (0, 0)))
 

@@ -25,9 +25,9 @@ from webhook.cluster.listed import (
     PodSummary,
     disruption_budgets,
     gpu_nodes,
-    list_pods,
     listed_namespaces,
     lost_pods,
+    pods_with_json,
     priority_classes,
     tenant_quotas,
 )
@@ -215,7 +215,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
     """Return the pods with GPUs, and what all pods take of the nodes."""
     with_gpus: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
-    async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
+    async for _, pod in pods_with_json(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
