@@ -18,7 +18,7 @@ from webhook.policy.quota.tenant_status import overlaps, tenant_warnings, unknow
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tenants import QuotaRow, Tenant, by_age, tenant_among
 from webhook.policy.values.tier_policy import Mode
-from webhook.policy.values.tiers import Tier, active_class, disagreements
+from webhook.policy.values.tiers import PriorityClass, Tier, active_class, disagreements
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in
 from webhook.policy.workloads.kind_table import WorkloadType
@@ -133,11 +133,10 @@ def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("class-above-tiers", Severity.WARNING, "classes")
 def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find PriorityClasses above a tier. Kubernetes' own are meant to be, and other rules report the default class."""
-    for name, evicts in _foreign(snapshot):
-        live = snapshot.classes[name]
+    for live, evicts in _foreign(snapshot):
         if not live.global_default and not live.ours:
-            what = f"value {live.value} evicts {', '.join(evicts)}{_borne(name, snapshot)}"
-            yield Mistake(f"PriorityClass/{name}", what)
+            what = f"value {live.value} evicts {', '.join(evicts)}{_borne(live.name, snapshot)}"
+            yield Mistake(f"PriorityClass/{live.name}", what)
 
 
 @rule("class-of-former-tier", Severity.WARNING, "classes", "read_active_policy")
@@ -157,11 +156,10 @@ def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 @rule("default-class-above-tiers", Severity.ERROR, "classes")
 def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find a default class that ranks above a tier."""
-    for name, evicts in _foreign(snapshot):
-        live = snapshot.classes[name]
+    for live, evicts in _foreign(snapshot):
         if live.global_default:
             what = f"value {live.value} is the default of all pods, and evicts {', '.join(evicts)}"
-            yield Mistake(f"PriorityClass/{name}", what)
+            yield Mistake(f"PriorityClass/{live.name}", what)
 
 
 @rule("tier-class-missing", Severity.ERROR, "classes")
@@ -184,10 +182,10 @@ def _tier_of(kind: WorkloadType, snapshot: ClusterSnapshot) -> Tier | None:
     return snapshot.policy.tiers.get(snapshot.policy.tier_of_type.get(kind, ""))
 
 
-def _foreign(snapshot: ClusterSnapshot) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _foreign(snapshot: ClusterSnapshot) -> Iterator[tuple[PriorityClass, tuple[str, ...]]]:
     for each in posture_of(snapshot.policy, classes=snapshot.classes).classes:
         if not each.name.startswith("system-"):
-            yield each.name, each.evicts
+            yield snapshot.classes[each.name], each.evicts
 
 
 def _borne(name: str, snapshot: ClusterSnapshot) -> str:
