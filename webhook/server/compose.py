@@ -73,14 +73,8 @@ async def run(settings: Settings) -> None:
             webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
             readers = Readers(client, tuple(settings.page_audiences or ()))
-            content = page_content(
-                settings,
-                cluster,
-                active,
-                ledger,
-                background,
-                lambda: health_of(checks, cluster.known, configurations, active),
-            )
+            health = partial(health_of, checks, cluster.known, configurations, active)
+            content = page_content(settings, cluster, active, ledger, background, health)
             pages = [
                 AppPort(
                     page_app(content, readers if guarded else None), listening, certificate.pages if guarded else None
@@ -96,24 +90,15 @@ async def run(settings: Settings) -> None:
                 expires, silent = int(certificate.bundle.not_after.timestamp()), int(cluster.known.silent_seconds)
                 return ReplicaMark(webhook, name, active.digest, active.taken, silent, expires)
 
+            mutate, validate = marked("mutate", webhooks.mutate, mark), marked("validate", webhooks.validate, mark)
+            known_paths = replace(callers, paths=lambda: configurations.paths)
+            port = AdmissionPort(mutate, validate, certificate, admission, callers=known_paths)
+            others = (*pages, *reports.serving(certificate), *ledger.ports)
             # A background task that dies ends the process with its error, because nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
                 following = active.run(), certificate.follow(source, reports.certified), configurations.run()
                 running = [tasks.create_task(each) for each in (*following, ledger.run(), background.run())]
-                await serve(
-                    AdmissionPort(
-                        marked("mutate", webhooks.mutate, mark),
-                        marked("validate", webhooks.validate, mark),
-                        certificate,
-                        admission,
-                        callers=replace(callers, paths=lambda: configurations.paths),
-                    ),
-                    observability,
-                    checks,
-                    metrics,
-                    drain,
-                    (*pages, *reports.serving(certificate), *ledger.ports),
-                )
+                await serve(port, observability, checks, metrics, drain, others)
                 for task in running:
                     task.cancel()
 

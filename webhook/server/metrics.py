@@ -30,12 +30,9 @@ class Metrics(Collector):
     def __init__(self) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = prometheus_client.CollectorRegistry()
-        for collector in (
-            prometheus_client.ProcessCollector,
-            prometheus_client.PlatformCollector,
-            prometheus_client.GCCollector,
-        ):
-            collector(registry=self.registry)
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.PlatformCollector(registry=self.registry)
+        prometheus_client.GCCollector(registry=self.registry)
         self._counters = {
             name: prometheus_client.Counter(name, row.help, row.labels, registry=self.registry)
             for name, row in TABLE.items()
