@@ -51,14 +51,9 @@ def priority_class(tree: object) -> PriorityClass:
 def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
     """Return the group of that name. `prioritized`: the API server stores a class and a priority on it."""
     assigned_by = read_assigned_by(found.metadata.annotations)
-    return Group(
-        name,
-        class_borne(found),
-        prioritized=prioritized,
-        demoted_from=assigned_by.demoted_from if assigned_by else "",
-        pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),
-        claims=found.spec.resource_claims,
-    )
+    demoted_from = assigned_by.demoted_from if assigned_by else ""
+    pods, claims = _count(at(found.spec.scheduling_policy.gang, "minCount")), found.spec.resource_claims
+    return Group(name, class_borne(found), prioritized=prioritized, demoted_from=demoted_from, pods=pods, claims=claims)
 
 
 def _count(found: object) -> int:

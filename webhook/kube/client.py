@@ -239,13 +239,8 @@ class Client:
     async def watch(
         self, path: str, resource_version: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        query = {
-            "timeoutSeconds": str(WATCH_SECONDS),
-            **(params or {}),
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-        }
+        query = {"timeoutSeconds": str(WATCH_SECONDS), **(params or {}), "watch": "true"}
+        query |= {"allowWatchBookmarks": "true", "resourceVersion": resource_version}
         request = ApiRequest("GET", path, query, accept=METADATA if metadata_only else JSON)
         async with self._api.stream(request, SILENCE_SECONDS) as pieces:
             yield events_of(pieces, path)

@@ -185,23 +185,17 @@ def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Itera
     for budget in tenant.budgets:
         if used := noted(status, budget):
             note = note_of(budget, used)
-            hours, spent = as_number(Decimal(note["usedHours"])), as_number(budget.gpu_hours)
+            begins, until, runs_out = note["from"], note.get("until", ""), note.get("runsOut", "")
+            gpu_hours, used_hours = as_number(budget.gpu_hours), as_number(Decimal(note["usedHours"]))
             words = sentence(state_of(budget, used))
             if budget.flavor in of_hour:
                 words += f"; they cost {used.gpu_seconds / HOUR * of_hour[budget.flavor]:,.2f}"
-            of = row_name(budget.tier, budget.flavor) or "total"
-            yield BudgetShown(
-                of=of,
-                row=budget.row.label,
-                per=budget.per or "",
-                gpu_hours=spent,
-                used_hours=hours,
-                used_up=is_used_up(budget, used),
-                begins=note["from"],
-                until=note.get("until", ""),
-                runs_out=note.get("runsOut", ""),
-                sentence=words,
+            of, row, used_up = (
+                row_name(budget.tier, budget.flavor) or "total",
+                budget.row.label,
+                is_used_up(budget, used),
             )
+            yield BudgetShown(of, row, budget.per or "", gpu_hours, used_hours, used_up, begins, until, runs_out, words)
 
 
 def not_ready(found: TenantQuota) -> str:
