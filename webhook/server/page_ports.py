@@ -182,10 +182,6 @@ class _Answer(msgspec.Struct):
     data: _Matrix
 
 
-_Points = dict[tuple[float, str], float]
-"""Values by time and tier."""
-
-
 class AskedPrometheus:
     """A Prometheus that is queried for the last day."""
 
@@ -221,7 +217,7 @@ class AskedPrometheus:
         try:
             queries = [each(server.matchers, f"{STEP}s") for each in (used_by_tier, evicted_by_tier)]
             asked = [ApiRequest("GET", QUERY_PATH, params | {"query": query}) for query in queries]
-            used, evicted = [_points(await connection.send(each, IN_TIME)) for each in asked]
+            used, evicted = [_by_time_and_tier(await connection.send(each, IN_TIME)) for each in asked]
         finally:
             await connection.close()
         if not used and not evicted:
@@ -235,7 +231,7 @@ class AskedPrometheus:
         return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)
 
 
-def _points(answer: bytes) -> _Points:
+def _by_time_and_tier(answer: bytes) -> dict[tuple[float, str], float]:
     """Read an answer. Raises msgspec.DecodeError or ValueError."""
     series = msgspec.json.decode(answer, type=_Answer).data.result
     found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 from webhook.admission.facts import facts_of_workload
@@ -62,19 +63,15 @@ class ReplicaLedger:
         client, versions = cluster.client, Versions()
         cluster.known.quotas.follow(versions.changed, versions.listed)
         versions.listed(cluster.known.quotas.objects)  # our memory begins here
+        written = partial(metrics.count, "gpu_tiers_ledger_writes_total")
         self.store = KubernetesStore(
-            client,
-            versions,
-            report=lambda outcome: metrics.count("gpu_tiers_ledger_writes_total", outcome),
-            is_active=lambda row: is_active(row, active.current()),
+            client, versions, report=written, is_active=lambda row: is_active(row, active.current())
         )
         self.ledger, self.changes = Accounts(self.store, hand_over=hand_over), Changes()
         changed = self.changes.tenant
         versions.subscribe(changed)
-        self.placements = Placements(
-            lambda seconds, tier: metrics.observe("gpu_tiers_pending_seconds", seconds, tier),
-            lambda seconds, *labels: metrics.observe("gpu_tiers_eviction_seconds", seconds, *labels),
-        )
+        waited = partial(metrics.observe, "gpu_tiers_pending_seconds")
+        self.placements = Placements(waited, partial(metrics.observe, "gpu_tiers_eviction_seconds"))
         workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
         self.queued = QueuedPods(client, events, outermost_by(cluster, active))
 
