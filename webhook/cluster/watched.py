@@ -150,7 +150,8 @@ class TenantResolver:
         if name in self._names:
             return self._names[name]
         watched = self.watched(name)
-        found = watched or self._remembered(name)
+        until, remembered = self._looked_up.get(name, (0.0, None))
+        found = watched or (remembered if until > self.clock() else None)
         tenant = self.tenant_of(found) if found else None
         answer = tenant.name if tenant else None
         if watched or not found:  # a look-up is remembered for a time only
@@ -171,10 +172,6 @@ class TenantResolver:
         if len(self._looked_up) > MOST_REMEMBERED:
             self._looked_up.popitem(last=False)
         return found
-
-    def _remembered(self, name: str) -> Namespace | None:
-        until, found = self._looked_up.get(name, (0.0, None))
-        return found if until > self.clock() else None
 
 
 Labels = Mapping[str, str]

@@ -133,11 +133,10 @@ def _time(text: object) -> datetime | None:
 def long_time(time: timedelta) -> str:
     """Return text such as: 40 seconds, 3 minutes, 5 hours."""
     seconds = max(round(time.total_seconds()), 1)
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= size * (2 if size > 1 else 1):
-            number = round(seconds / size)
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return "1 second"
+    units = ((2, 86400, "day"), (2, 3600, "hour"), (2, 60, "minute"), (1, 1, "second"))
+    size, unit = next((size, unit) for least, size, unit in units if seconds >= least * size)
+    number = round(seconds / size)
+    return f"{number} {unit}{'s' if number > 1 else ''}"
 
 
 class Eviction(Shown, frozen=True):
