@@ -26,7 +26,7 @@ from webhook.page.readers import Readers
 from webhook.page.routes import page_app
 from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
-from webhook.report.replica_mark import MOST_NAME, ReplicaMark
+from webhook.report.latest import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.background import background_work
 from webhook.server.bookings_port import BookingsPort

@@ -20,8 +20,7 @@ from webhook.objects.refusal import Phrase, Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
-from webhook.report.latest import VerdictShown
-from webhook.report.replica_mark import ANNOTATION, ReplicaMark
+from webhook.report.latest import ANNOTATION, ReplicaMark, VerdictShown
 from webhook.sentences.sentence import sentence
 from webhook.server.endpoint import Handler
 from webhook.server.metrics import Metrics

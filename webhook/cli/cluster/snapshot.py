@@ -50,6 +50,7 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
+from webhook.report.latest import ANNOTATION, marks_in
 from webhook.report.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,
@@ -58,7 +59,6 @@ from webhook.report.lint.snapshot import (
     PreemptionRule,
     Taken,
 )
-from webhook.report.replica_mark import ANNOTATION, marks_in
 from webhook.report.shown import without_secret
 
 PATIENCE = 45.0

@@ -21,8 +21,8 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+from webhook.report.latest import ReplicaMark
 from webhook.report.object_verdict import ObjectVerdict, VerdictName
-from webhook.report.replica_mark import ReplicaMark
 
 
 class AuditStanding(StrEnum):

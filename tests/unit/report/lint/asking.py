@@ -11,10 +11,10 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.report.latest import ReplicaMark
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
-from webhook.report.replica_mark import ReplicaMark
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 GIB = 1024**3
