@@ -19,7 +19,7 @@ from webhook.objects.pods import Named
 from webhook.objects.quantities import quantity
 from webhook.objects.view import Tree, View, read
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
-from webhook.policy.preemption.disruption_budget import DisruptionBudget, disruption_budget
+from webhook.policy.preemption.cluster_state import DisruptionBudget, disruption_budget
 from webhook.policy.preemption.node_state import SchedulableNode
 from webhook.policy.quota.charges import flavor_on
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota

@@ -9,8 +9,9 @@ from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Metadata, Quantity
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View
-from webhook.policy.preemption.pod_requests import Amounts
 
+Amounts = Mapping[str, Decimal]
+"""Amounts of resources by name."""
 RESERVED = "gpu-tiers.dev/reserved"
 """The key of the taint of a reserved node, and of its label. Their value is the tier that the node is reserved for."""
 RESERVATION = "gpu-tiers.dev/reservation"
