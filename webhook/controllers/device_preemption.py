@@ -31,11 +31,8 @@ from webhook.policy.preemption.pod_state import PREEMPTED, PodState
 from webhook.policy.preemption.preemptor import EvictionPlan, Preemptor
 from webhook.policy.preemption.reservation import (
     End,
-    Evict,
-    Keep,
     Reservation,
     ReservationEnd,
-    Wait,
     asking,
     may_reserve,
     next_step,
@@ -240,13 +237,13 @@ class DevicePreemption:
 
         step = await asyncio.to_thread(partial(next_step, reservation, state, rules.longest_grace, decide))
         match step:
-            case Evict(plan):
-                await self._evict_all(plan, reservation, reservation, state, nodes)
-            case Keep(changed):
-                await nodes.write(reservation, changed)
+            case EvictionPlan():
+                await self._evict_all(step, reservation, reservation, state, nodes)
+            case Reservation():
+                await nodes.write(reservation, step)
             case End():
                 await self._end(reservation, step, state, nodes)
-        return not isinstance(step, Wait)
+        return step is not None
 
     async def _evict_all(
         self,

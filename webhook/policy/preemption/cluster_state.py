@@ -155,11 +155,6 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return _by_key((pod.gang, pod) for pod in self.pods.values())
 
     @cached_property
-    def members(self) -> Mapping[str, list[PodState]]:
-        """The pods of each PodGroup."""
-        return _by_key((pod.pod_group, pod) for pod in self.pods.values() if pod.pod_group)
-
-    @cached_property
     def volume_users(self) -> Mapping[str, list[PodState]]:
         """The pods that use each PersistentVolumeClaim."""
         return _by_key((used.key, pod) for pod in self.pods.values() for used in pod.volumes)

@@ -24,7 +24,7 @@ from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.node_state import RESERVED, NodeState
 from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, NobodyEvicted, Preemptor, preemptor_of
 from webhook.policy.preemption.reservation import is_shareable, reservations, waiting_gangs
-from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, Wishes, evictable_units, over_budget
+from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, evictable_units, needed, over_budget
 
 MOST_TRIES = 2000
 """Placements of a gang of different pods that are tried before the search gives up."""
@@ -95,7 +95,7 @@ class _Search:
         #    their devices.
         joins, left = set[str](), set[str]()
         for each in there:
-            if preemptor.has_any(each.pods):
+            if any(need.pod.uid in each.pods for need in preemptor.needs):
                 joins.update(each.nodes)
             elif len(preemptor.needs) == 1 and is_shareable(each, state):
                 left.update(each.nodes)
@@ -104,13 +104,13 @@ class _Search:
         # 3. The demands of all of them.
         needs = (*preemptor.needs, *(need for other in others.values() for need in other))
         every = (wanted for need in needs for choice in need.choices for wanted in choice)
-        self._wishes: Wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
+        self._wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
         self._taken = {
             node: sum((self._demand(each, each.choices[0]) for each in other), NO_DEMAND)
             for node, other in others.items()
         }
         self._joins, self._left, self._closed = joins, left, (self._taken.keys() | left) - joins
-        self._drivers = frozenset(driver for need in needs for driver in need.volumes.drivers)
+        self._drivers = frozenset[str]().union(*(need.drivers for need in needs))
 
         # 4. The nodes that take its pods.
         self._rooms: dict[str, NodeCapacity] = {}
@@ -147,11 +147,8 @@ class _Search:
 
         # 4. Who can stay. A group that goes as a whole may have made room on a second node.
         chosen = sorted(self._chosen, key=lambda unit: (-unit.tier, -unit.at_risk))
-        for unit in list(chosen):
-            others = [each for each in chosen if each is not unit]
-            gone = ending.union(*(each.uids for each in others))
-            if all(self._rooms[name].fits(NO_DEMAND, gone) for name in nodes):
-                chosen = others
+        rooms = [self._rooms[name] for name in nodes]
+        chosen = needed(chosen, ending, lambda gone: all(room.fits(NO_DEMAND, gone) for room in rooms))
         victims = sorted((pod for unit in chosen for pod in unit.pods), key=lambda pod: (-pod.grace, pod.shown))
         return EvictionPlan(preemptor, nodes, tuple(victims))
 
@@ -192,9 +189,9 @@ class _Search:
             return "not ready or cordoned"
         if node.reserved_for and node.name not in self._joins | self._closed:
             return "reserved for another pod"
-        if need.is_repelled_from(node.labels):
+        if any(node.labels.get(key) in values for key, values in need.repelled_from.items()):
             return "closed to it by the anti-affinity of a pod"
-        if not need.volumes.reached_from(node.name, node.labels):
+        if not all(any(term.matches(node.name, node.labels) for term in terms) for terms in need.terms):
             return "out of reach of its volumes"
         taints = tuple(each for each in node.taints if each.key != RESERVED)
         return obstacle(need.spec, node.name, node.labels, taints)
@@ -341,6 +338,6 @@ def _same(need: Need) -> object:
     spec = need.spec
     selected = tuple(sorted(spec.node_selector.items())), spec.node_terms, repr(spec.tolerations)
     repelled_from = tuple(sorted((key, tuple(sorted(values))) for key, values in need.repelled_from.items()))
-    reached = need.volumes.selectors, repelled_from
+    reached = need.terms, repelled_from
     by_class = tuple(sorted(need.by_class.items())), bool(need.pod.claims)
     return need.choices, tuple(sorted(need.amounts.items())), by_class, need.pod.ports, selected, reached

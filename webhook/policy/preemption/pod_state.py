@@ -22,13 +22,13 @@ from webhook.objects.storage import SINGLE_USE, UsedVolume, used_volumes
 from webhook.objects.times import unix_seconds
 from webhook.objects.view import View, listed, mapped, view
 from webhook.policy.assignment.request import gang_beyond
-from webhook.policy.preemption.node_state import RESERVED, Amounts
+from webhook.policy.checkpoint.hook_plan import grace_of
+from webhook.policy.preemption.node_state import RESERVED, Amounts, StatusCondition
 from webhook.policy.quota.demand import NOTHING, peak_request
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tier_policy import TierPolicy
 
 MIRROR = "kubernetes.io/config.mirror"
-DEFAULT_GRACE = 30
 PREEMPTED = "PreemptionByGpuTiers"
 """The reason in the condition DisruptionTarget of a pod that was evicted for another one's devices."""
 
@@ -58,13 +58,6 @@ class _Metadata(Metadata, frozen=True):
     resource_version: str = ""
 
 
-class _Condition(View, frozen=True):
-    type: str = ""
-    reason: str = ""
-    status: str = ""
-    last_transition_time: str | None = None
-
-
 class _MadeClaim(View, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
@@ -85,7 +78,7 @@ class _Status(View, frozen=True):
     init_container_statuses: tuple[_ContainerStatus, ...] = ()
     allocated_resources: dict[str, Quantity] | None = None
     resources: _Effective | None = None
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[StatusCondition, ...] = ()
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
     start_time: str | None = None
@@ -175,9 +168,8 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         if each.resource_claim_name or each.name not in made or made[each.name]
     ]
     group = f"{metadata.namespace}/{spec.scheduling_group.pod_group_name}" if spec.scheduling_group else ""
-    made_by_gang = metadata.controller_uid if policy.kinds.is_gang(metadata.controller) else ""
-    gang = gang_beyond(metadata) or made_by_gang
-    unscheduled = next((each for each in status.conditions if each.type == "PodScheduled"), _Condition())
+    gang = gang_beyond(metadata) or (metadata.controller_uid if policy.kinds.is_gang(metadata.controller) else "")
+    unscheduled = next((each for each in status.conditions if each.type == "PodScheduled"), StatusCondition())
     waits = not spec.node_name and (unscheduled.status, unscheduled.reason) == ("False", "Unschedulable")
     ports = (
         (port.host_ip or "0.0.0.0", port.protocol, port.host_port)
@@ -200,7 +192,7 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         claims=tuple(f"{metadata.namespace}/{name}" if name else "" for name in names),
         volumes=tuple(used_volumes(metadata, spec.volumes)),
         ports=frozenset(ports),
-        grace=DEFAULT_GRACE if (own := spec.termination_grace_period_seconds) is None else own,
+        grace=grace_of(found),
         started_at=unix_seconds(status.start_time) or 0.0,
         ends_at=unix_seconds(metadata.deletion_timestamp),
         is_static=MIRROR in metadata.annotations,

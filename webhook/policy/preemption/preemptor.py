@@ -19,11 +19,11 @@ from math import prod
 
 import msgspec
 
-from webhook.objects.node_fit import Taint, Toleration
+from webhook.objects.node_fit import Taint, first_toleration
 from webhook.objects.pods import NodeRequirement, NodeSelectorTerm, PodSpec
 from webhook.objects.refusal import Phrase
 from webhook.objects.storage import Terms, UsedVolume, VolumeClaim
-from webhook.objects.view import View, at, view
+from webhook.objects.view import at
 from webhook.policy.devices import WantedDevices
 from webhook.policy.placement import UNNAMED
 from webhook.policy.preemption.cluster_state import ClusterState, Rules, StorageState, amount_of
@@ -56,21 +56,12 @@ def not_judged(pod: PodState, what: Phrase) -> NobodyEvicted:
     return NobodyEvicted("preemption-not-judged", pod=pod.shown, what=what)
 
 
-class NeededVolumes(msgspec.Struct, frozen=True):
-    """The volumes of a pod: their number by CSI driver. A node must match one term of each of `selectors`."""
-
-    drivers: Mapping[str, int]
-    selectors: tuple[Terms, ...]
-
-    def reached_from(self, node: str, labels: Mapping[str, str]) -> bool:
-        return all(any(term.matches(node, labels) for term in terms) for terms in self.selectors)
-
-
 class Need(msgspec.Struct, frozen=True):
     """The needs of a pod without a node. Its `choices` of devices are in the order of its preference.
 
     `amounts` are the resources that the node itself has, volumes among them. `by_class` are those that DRA gives,
-    unless a device plugin of the node has them. `repelled_from` are labels of nodes on which it is not allowed because
+    unless a device plugin of the node has them. `drivers` are the CSI drivers of its volumes, and a node must match one
+    term of each of `terms` to reach them. `repelled_from` are labels of nodes on which it is not allowed because
     of other pods.
     """
 
@@ -79,12 +70,9 @@ class Need(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     amounts: Amounts
     by_class: Amounts
-    volumes: NeededVolumes
+    drivers: frozenset[str]
+    terms: tuple[Terms, ...]
     repelled_from: Mapping[str, Collection[str]]
-
-    def is_repelled_from(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the anti-affinity of a pod that runs keeps it off the nodes with these labels."""
-        return any(labels.get(key) in values for key, values in self.repelled_from.items())
 
 
 class Preemptor(msgspec.Struct, frozen=True):
@@ -100,10 +88,6 @@ class Preemptor(msgspec.Struct, frozen=True):
         """The name of its first pod."""
         return self.needs[0].pod.shown
 
-    def has_any(self, uids: Collection[str]) -> bool:
-        """Tell whether any of its pods is one of these."""
-        return any(each.pod.uid in uids for each in self.needs)
-
 
 class EvictionPlan(msgspec.Struct, frozen=True):
     """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first.
@@ -114,10 +98,6 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     preemptor: Preemptor
     nodes: tuple[str, ...]
     victims: tuple[PodState, ...]
-
-
-class _Tolerations(View, frozen=True):
-    tolerations: tuple[Toleration, ...] = ()
 
 
 def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
@@ -167,8 +147,7 @@ def _require_waiting(pod: PodState, state: ClusterState, rules: Rules) -> Tier:
         raise NobodyEvicted("preemptor-not-settled", pod=pod.shown)
     if pod.nominated:
         raise NobodyEvicted("preemptor-nominated", pod=pod.shown, node=pod.nominated)
-    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
-    if not any(each.tolerates(Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) for each in borne):
+    if first_toleration(spec, Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) is None:
         raise NobodyEvicted("preemptor-too-old", pod=pod.shown)
     if pod.unjudged:
         raise not_judged(pod, pod.unjudged)
@@ -202,8 +181,8 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
     choices = tuple(product(*requests)) if prod(map(len, requests)) <= MOST_ALTERNATIVES else ()
     if not choices or pod.spec is None:
         raise not_judged(pod, Phrase("unjudged-alternatives", most=MOST_ALTERNATIVES))
-    volumes = _needed_volumes(pod, state)
-    amounts |= {amount_of(driver): Decimal(count) for driver, count in volumes.drivers.items()}
+    attached, terms = _volumes(pod, state)
+    amounts |= {amount_of(driver): Decimal(count) for driver, count in attached.items()}
 
     # 3. The labels of nodes on which the required anti-affinity of other pods does not allow it. The labels of
     #    namespaces are not looked at. A pod that is evicted may be among those others.
@@ -214,12 +193,12 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
             is_for_it = term.namespace_selector is not None or pod.namespace in (term.namespaces or (other.namespace,))
             if is_for_it and where is not None and term.selects(pod.labels):
                 repelled_from[term.topology_key].add(where)
-    return Need(pod, pod.spec, choices, amounts, by_class, volumes, repelled_from)
+    return Need(pod, pod.spec, choices, amounts, by_class, frozenset(attached), terms, repelled_from)
 
 
-def _needed_volumes(pod: PodState, state: ClusterState) -> NeededVolumes:
-    """Return the volumes of a pod that waits. Raises NobodyEvicted."""
-    storage, selectors, attached = state.storage, list[Terms](), set[tuple[str, str]]()
+def _volumes(pod: PodState, state: ClusterState) -> tuple[Counter[str], tuple[Terms, ...]]:
+    """Return the number of a pod's volumes by CSI driver, and its `Need.terms`. Raises NobodyEvicted."""
+    storage, reached_by, attached = state.storage, list[Terms](), set[tuple[str, str]]()
     for used in dict.fromkeys(pod.volumes):
         # 1. A claim because of which the scheduler finds no node, whoever goes, or which is not judged.
         claim = storage.claims.get(used.key)
@@ -231,16 +210,16 @@ def _needed_volumes(pod: PodState, state: ClusterState) -> NeededVolumes:
 
         # 2. The nodes from which its volume can be reached.
         if claim.is_bound:
-            selectors += storage.volumes[claim.spec.volume_name].selectors
+            reached_by += storage.volumes[claim.spec.volume_name].selectors
         else:
             if terms := storage.classes[claim.spec.storage_class_name].terms:
-                selectors.append(terms)
+                reached_by.append(terms)
             if claim.selected_node:
                 name = NodeRequirement(key="metadata.name", operator="In", values=(claim.selected_node,))
-                selectors.append((NodeSelectorTerm(match_fields=(name,)),))
+                reached_by.append((NodeSelectorTerm(match_fields=(name,)),))
         if (attachment := storage.attachment(used.key)) is not None:
             attached.add(attachment)
-    return NeededVolumes(Counter(driver for driver, _ in attached), tuple(selectors))
+    return Counter(driver for driver, _ in attached), tuple(reached_by)
 
 
 def _fault(claim: VolumeClaim, used: UsedVolume, pod: PodState, storage: StorageState) -> str:

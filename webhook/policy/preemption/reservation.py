@@ -189,22 +189,6 @@ class ReservationEnd(StrEnum):
     FAILED = "failed"
 
 
-class Wait(msgspec.Struct, frozen=True):
-    """No step is due now."""
-
-
-class Evict(msgspec.Struct, frozen=True):
-    """The pods of a plan are evicted now."""
-
-    plan: EvictionPlan
-
-
-class Keep(msgspec.Struct, frozen=True):
-    """The reservation goes on, and is written as it is now."""
-
-    reservation: Reservation
-
-
 class End(msgspec.Struct, frozen=True):
     """The taint and the annotation are removed, or are those of the reservation that is `passed_on`.
 
@@ -218,7 +202,8 @@ class End(msgspec.Struct, frozen=True):
     passed_on: Reservation | None = None
 
 
-Step = Wait | Evict | Keep | End
+Step = EvictionPlan | Reservation | End | None
+"""The next step: the pods of a plan are evicted now, the reservation is written as it goes on, or it ends; or none."""
 Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 """Judges a gang again, with the nodes on which pods may be evicted."""
 
@@ -238,7 +223,7 @@ def next_step(reservation: Reservation, state: ClusterState, longest_grace: int,
     waiting = (pod for gang in waiting_gangs(changed, state) for pod in state.gangs[gang] if not pod.node)
     changed = replace(changed, tier=max(waiting, key=lambda pod: pod.priority).class_name)
     if changed != reservation:
-        return Keep(changed)
+        return changed
     step = _victims_end if reservation.freed_at is None else _placing
     return step(reservation, state, decide)
 
@@ -259,9 +244,9 @@ def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
 
     # 2. It was passed on, and nobody has joined it so far.
     if remains and not is_ending and reservation.freed_at is None:
-        return Keep(replace(reservation, freed_at=state.now))
+        return replace(reservation, freed_at=state.now)
     is_late = reservation.freed_at is not None and state.now >= reservation.freed_at + UNTIL_JOINED
-    return Wait() if remains and not is_late else End(ReservationEnd.NOT_NEEDED)
+    return None if remains and not is_late else End(ReservationEnd.NOT_NEEDED)
 
 
 def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> EvictionPlan | Phrase:
@@ -278,20 +263,20 @@ def _before_eviction(reservation: Reservation, state: ClusterState, longest_grac
     """Judge again who goes, and have those save first that do so when they are asked: once, and all at once."""
     now, asked_at = state.now, reservation.asked_at
     if now < reservation.since + UNTIL_JUDGED:
-        return Wait()
+        return None
     if asked_at is not None and any(
         now < until and state.unsaved_since.get(uid, inf) < asked_at for uid, until in reservation.saving.items()
     ):
-        return Wait()
+        return None
     judged = _judged(reservation, state, decide)
     victims = () if isinstance(judged, Phrase) else judged.victims
     if isinstance(judged, Phrase) or not victims or not set(judged.nodes) <= set(reservation.nodes):
         # Where the node is shared, the victims of others end.
         if reservation.victims:
-            return Keep(replace(reservation, asked_at=None, saving={}))
+            return replace(reservation, asked_at=None, saving={})
         return End(ReservationEnd.NOT_NEEDED, judged if isinstance(judged, Phrase) else None)
     asked = reservation if asked_at is not None else asking(reservation, victims, state, longest_grace)
-    return Evict(judged) if asked is reservation else Keep(asked)
+    return judged if asked is reservation else asked
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -302,15 +287,15 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
     if staying:
         judged = _judged(reservation, state, decide)
         if isinstance(judged, EvictionPlan) and judged.victims:
-            return Evict(judged)
+            return judged
         going = {uid: due for uid, due in victims.items() if uid not in staying}
-        return Keep(replace(reservation, victims=going))
+        return replace(reservation, victims=going)
 
     # 2. They end.
     left = victims_left(reservation, state)
     if not left:
-        return Keep(replace(reservation, freed_at=state.now))
-    return Wait() if state.now < max(left.values()) else End(ReservationEnd.STUCK)
+        return replace(reservation, freed_at=state.now)
+    return None if state.now < max(left.values()) else End(ReservationEnd.STUCK)
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -326,10 +311,10 @@ def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> S
 
     # 2. Nobody has, and the scheduler had its time. Those of lower tiers, which the taint kept off, have theirs now.
     if not is_late:
-        return Wait()
+        return None
     lower_tiers = tuple(each.uid for each in members if not each.node and each.class_name != reservation.tier)
     if lower_tiers:
-        return Keep(replace(reservation, pods=lower_tiers, freed_at=state.now))
+        return replace(reservation, pods=lower_tiers, freed_at=state.now)
     judged = _judged(reservation, state, decide)
     return End(ReservationEnd.FAILED, judged if isinstance(judged, Phrase) else None)
 

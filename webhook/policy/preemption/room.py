@@ -5,7 +5,7 @@ A set of requests can be met if each part of it finds enough devices that would 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Self
@@ -78,7 +78,7 @@ def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> 
     # 2. A PodGroup that goes as a whole does so on all of its nodes.
     units: defaultdict[str, list[Unit]] = defaultdict(list)
     groups = {name for name, group in state.groups.items() if group.goes_whole}
-    whole = (state.members.get(name, ()) for name in groups)
+    whole = ([pod for pod in state.gangs.get(name, ()) if pod.pod_group] for name in groups)
     together = [tuple(pod for pod in pods if pod.node and pod.ends_at is None) for pods in whole]
     together += [(state.pods[uid],) for uid in ranks if state.pods[uid].pod_group not in groups]
     for pods in together:
@@ -187,11 +187,16 @@ class NodeCapacity:
         chosen = [each for each in units if not each.uids <= gone]
         if not self.fits(more, gone.union(*(each.uids for each in chosen))):
             return None
-        for unit in list(chosen):
-            others = [each for each in chosen if each is not unit]
-            if self.fits(more, gone.union(*(each.uids for each in others))):
-                chosen = others
-        return chosen
+        return needed(chosen, gone, lambda others: self.fits(more, others))
+
+
+def needed(units: list[Unit], gone: frozenset[str], fits: Callable[[frozenset[str]], bool]) -> list[Unit]:
+    """Return the units that have to be evicted so that it `fits`, the first of them being the last to go."""
+    for unit in list(units):
+        others = [each for each in units if each is not unit]
+        if fits(gone.union(*(each.uids for each in others))):
+            units = others
+    return units
 
 
 def _sum_of(pods: Iterable[PodState], name: str) -> Decimal:
