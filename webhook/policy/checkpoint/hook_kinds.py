@@ -175,9 +175,14 @@ def handler_of(hook: Hook) -> Tree | None:
 
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "path": file_path, "port": port, "command": command, "signal": signal, "done_file": file_path,
-    "python_path": search_path, "reports": boolean,
-}  # fmt: skip
+    "path": file_path,
+    "port": port,
+    "command": command,
+    "signal": signal,
+    "done_file": file_path,
+    "python_path": search_path,
+    "reports": boolean,
+}
 """The reader of each field; the path of `http` is a URL's."""
 
 

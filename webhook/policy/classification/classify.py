@@ -202,10 +202,20 @@ def by_listening(subject: Subject) -> Hint | None:
 
 
 SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
-    "command": by_command, "variable": by_variable, "kind": by_kind, "task": by_one_off_task, "image": by_image,
-    "names": by_names, "name": by_name, "probe": by_probe, "port": by_port, "listens": by_listening,
-    "server": by_server, "answers": by_answering, "around": by_what_is_around,
-}  # fmt: skip
+    "command": by_command,
+    "variable": by_variable,
+    "kind": by_kind,
+    "task": by_one_off_task,
+    "image": by_image,
+    "names": by_names,
+    "name": by_name,
+    "probe": by_probe,
+    "port": by_port,
+    "listens": by_listening,
+    "server": by_server,
+    "answers": by_answering,
+    "around": by_what_is_around,
+}
 """The sources of guesses. A row of the table of kinds says which are used, and in which order."""
 
 _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2:], "listens", "around")
