@@ -78,11 +78,6 @@ class EventSeries:
     due: float = 0.0
     stored: Stored | None = None
 
-    def add(self, message: str) -> None:
-        """Count one more. The latest message is the one that is shown."""
-        self.message = message[:LONGEST_MESSAGE]
-        self.pending += 1
-
     @property
     def key(self) -> tuple[str, str, str]:
         return self.regarding.uid, self.reason, self.related.uid if self.related else ""
@@ -114,11 +109,6 @@ class EventSeries:
             "source": {"component": SOURCE},
             "reportingComponent": SOURCE,
         }
-
-    def raised(self, before: Stored, new: int, now: str) -> Tree:
-        """Return the merge patch that adds to the count; it conflicts if somebody has written since `before`."""
-        said = {"message": self.message, "count": before.count + new, "lastTimestamp": now}
-        return {"metadata": {"resourceVersion": before.version}, **said}
 
     @property
     def _namespace(self) -> str:
@@ -166,7 +156,8 @@ class EventWriter:
         """Add an event on an object. `related` is another object that caused it or that it affects."""
         found = EventSeries(regarding, reason, related=related)
         series = self._series.setdefault(found.key, found)
-        series.add(message)
+        series.message = message[:LONGEST_MESSAGE]  # the latest is the one that is shown
+        series.pending += 1
         self._series.move_to_end(found.key)
         if len(self._series) > MOST_SERIES:
             self._series.popitem(last=False)
@@ -226,8 +217,9 @@ class EventWriter:
 
     async def _put(self, series: EventSeries, before: Stored | None, new: int, now: str) -> Stored:
         if before is not None:
-            try:
-                return stored(await self.api.patch(series.place, series.raised(before, new, now)))
-            except NotFound:  # events expire after an hour
-                pass
+            # This conflicts if somebody has written since `before`.
+            patch = {"message": series.message, "count": before.count + new, "lastTimestamp": now}
+            with suppress(NotFound):  # events expire after an hour
+                of_version = {"metadata": {"resourceVersion": before.version}, **patch}
+                return stored(await self.api.patch(series.place, of_version))
         return stored(await self.api.create(series.home, series.created(new, now)))
