@@ -13,10 +13,9 @@ from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.device_preemption import DevicePreemption
 from webhook.controllers.ending_nodes import EndingNodes
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.evicted_pods import EvictedPods
+from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
-from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.save_reports import SaveReports
 from webhook.controllers.stuck_pods import StuckPods
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
