@@ -4,8 +4,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
@@ -16,7 +16,6 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import ENDED, LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose, seen_pod
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
-from webhook.controllers.lookup_share import LookupShare
 from webhook.controllers.placements import OpenedGates
 from webhook.controllers.pods_on_nodes import (
     NO_CLAIMS,
@@ -48,6 +47,14 @@ from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
 
+log = logging.getLogger(__name__)
+
+BURST_SECONDS = 3.0
+"""Seconds of look-ups that a namespace may take at once, enough for the owners of some thousand pods."""
+SHARE = 0.1
+"""The share of time that its look-ups may take after that."""
+MOST_NAMESPACES = 1024
+
 
 def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
     """Return how a pod waits for a node; None if it has one, has no GPUs or is being deleted."""
@@ -67,26 +74,6 @@ def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
 _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
-def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
-    """Return the empty charge of a pod without GPUs that waits behind our gate; None for other pods."""
-    spec = seen.spec
-    if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
-        return None
-    return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
-
-
-def _work(seen: SeenPod, began: float) -> PodWork:
-    """Return what a pod has to lose since it began. An annotation that can't be read counts as none."""
-    notes = seen.metadata.annotations
-    claims = sorted({each.claim_name for each in seen.spec.volumes if each.claim_name})
-    return PodWork(
-        began,
-        max_at_risk(notes.get(MAX_AT_RISK, "")),
-        unix_seconds(notes.get(SAVE_REQUESTED)),
-        tuple(intern(each) for each in claims),
-    )
-
-
 def _short(uid: str) -> str:
     """Return the uid of an owner or gang as a pod names it; "" if it is too long to be a uid."""
     return uid if len(uid) <= LONGEST_UID else ""
@@ -98,7 +85,33 @@ def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
     return Charge(gpus, tier, flavor)
 
 
-log = logging.getLogger(__name__)
+class LookupShare:
+    """The time that each namespace has left for look-ups, so that they do not delay the watch of all pods for long.
+
+    A pod's owners are read before its event is passed on. A user who edits a pod again and again may name another owner
+    each time, of a megabyte. Without a limit the leader would see the pods of all tenants a minute late. `clock`
+    returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._paid_at: dict[str, float] = {}
+        """The time at which the look-ups of a namespace so far are its share."""
+
+    def is_left(self, namespace: str) -> bool:
+        return self._paid_at.get(namespace, 0.0) <= self._clock() + BURST_SECONDS / SHARE
+
+    @contextmanager
+    def spending(self, namespace: str) -> Iterator[None]:
+        """Count the time of a look-up."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            now = self._clock()
+            self._paid_at[namespace] = max(self._paid_at.get(namespace, now), now) + (now - began) / SHARE
+            if len(self._paid_at) > MOST_NAMESPACES:
+                self._paid_at = {each: paid for each, paid in self._paid_at.items() if paid > now}
 
 
 class ObservedPods(PodsOnNodes):
@@ -249,16 +262,19 @@ class ObservedPods(PodsOnNodes):
 
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
         """Reduce a pod to its GPUs and how it waits; None for a pod that does not count."""
-        policy, metadata = self._active.current(), seen.metadata
-        claimed = await self._devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
-        charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
+        policy, metadata, spec = self._active.current(), seen.metadata, seen.spec
+        claimed = await self._devices.of(seen) if spec.resource_claims else NO_CLAIMS
+        charge = None if claimed.unread else charge_of(seen, claimed.devices, policy)
+        if charge is None and not (claimed.unread or metadata.deletion_timestamp) and seen.waits_for_quota:
+            # A pod without GPUs waits behind our gate with its gang.
+            charge = _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
         if charge is None:
-            return ObservedPod(metadata.namespace, metadata.name, claimed) if seen.spec.resource_claims else None
+            return ObservedPod(metadata.namespace, metadata.name, claimed) if spec.resource_claims else None
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
             since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(WAITS_FOR)
-            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
+            gated = Gated(spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -270,8 +286,13 @@ class ObservedPods(PodsOnNodes):
             gated,
             workload,
         )
-        work = _work(seen, seen.began) if seen.began is not None and has_work_to_lose(seen, policy) else None
-        node, waits = intern(seen.spec.node_name), _waits(seen, holding)
+        work = None
+        if seen.began is not None and has_work_to_lose(seen, policy):
+            notes = metadata.annotations  # one that can't be read counts as none
+            claims = tuple(intern(each) for each in sorted({each.claim_name for each in spec.volumes} - {""}))
+            requested = unix_seconds(notes.get(SAVE_REQUESTED))
+            work = PodWork(seen.began, max_at_risk(notes.get(MAX_AT_RISK, "")), requested, claims)
+        node, waits = intern(spec.node_name), _waits(seen, holding)
         bound = seen.bound or metadata.creation_timestamp or ""  # who names a node is bound by the create
         return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, bound)
 
