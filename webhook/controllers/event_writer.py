@@ -21,6 +21,7 @@ from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.view import Tree
+from webhook.policy.preemption.pod_state import PodState
 from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 
 SOURCE = "gpu-tiers.dev/webhook"
@@ -51,8 +52,8 @@ class Regarding(msgspec.Struct, frozen=True):
         return cls(found.api_version, found.kind, found.name, found.uid, namespace)
 
     @classmethod
-    def pod(cls, uid: str, holding: Holding) -> Self:
-        return cls("v1", "Pod", holding.name, uid, holding.namespace)
+    def pod(cls, uid: str, pod: Holding | PodState) -> Self:
+        return cls("v1", "Pod", pod.name, uid, pod.namespace)
 
     @classmethod
     def tenant_quota(cls, name: str, uid: str) -> Self:
