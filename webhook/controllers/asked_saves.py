@@ -1,7 +1,8 @@
 """Asks trainings to save and to train on, in the answers to their reports.
 
 Only the leader asks, because it sees all pods and so how many save at the same time. It remembers its requests; the
-next leader makes the same again, which costs a training nothing (policy/saves/save_requests.py).
+next leader makes the same again, which costs a training nothing (policy/saves/save_requests.py). Trainings are asked
+too whose node bears a signal that it will end (policy/saves/node_signals.py).
 """
 
 import asyncio
@@ -13,10 +14,17 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.save_reports import SELDOM, SKEW, Report, SaveReports
 from webhook.controllers.work_at_risk import PodAtRisk
+from webhook.kube.client import Client, path
+from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.objects.refusal import Phrase, shown
+from webhook.objects.view import read
+from webhook.policy.preemption.node_state import SchedulableNode
+from webhook.policy.saves.node_signals import signal_of
 from webhook.policy.saves.save_requests import NOT_SAVED, SAVED, URGENT, Due, Training, chosen
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
@@ -40,8 +48,8 @@ Outcome = Literal["saved", "failed", "unable", "unanswered"]
 class Pause(NamedTuple):
     """A training that failed to save is not asked until a time, and then by another id."""
 
-    until: float
-    failures: int
+    until: float = 0.0
+    failures: int = 0
 
 
 @dataclass(eq=False)
@@ -113,8 +121,7 @@ class AskedSaves:
                 del self._asked[uid]
                 if found:
                     self._finished(asked, outcome, *found)
-        for uid in [uid for uid in self._pauses if uid not in pods]:
-            del self._pauses[uid]
+        self._pauses = {uid: pause for uid, pause in self._pauses.items() if uid in pods}
         # One that has saved for its eviction is not waited for, whatever its clock says of the time.
         self.unsaved_since = {
             uid: each.since
@@ -123,11 +130,8 @@ class AskedSaves:
         }
 
         # 3. Who is asked now. A pod hears of it when it reports, so it is asked a report ahead.
-        free = (
-            each
-            for uid, each in trainings.items()
-            if uid not in self._asked and (uid not in self._pauses or self._pauses[uid].until <= now)
-        )
+        rested = {uid for uid in trainings if self._pauses.get(uid, Pause()).until <= now}
+        free = (each for uid, each in trainings.items() if uid in rested and uid not in self._asked)
         for due in chosen(free, [*self._asked.values()], policy.saves.at_once, now, 2 * period):
             self._asked[due.training.uid] = due
             self.count(pods[due.training.uid][0].tier, due.request.cause, "asked", None)
@@ -135,10 +139,8 @@ class AskedSaves:
 
     def _training(self, pod: PodAtRisk, report: Report, policy: TierPolicy, now: float) -> Training:
         holding, work = pod.holding, pod.pod.work
-        goes = self.node_goes(pod.pod.node)
         shares = {("volumeClaim", f"{holding.namespace}/{each}") for each in work.volume_claims}
         shares.add(("tenant", self.tenant_name(holding.namespace) or ""))
-        bound = work.max_at_risk or policy.saves.max_at_risk.get(pod.tier)
         finished = report.finished
         return Training(
             pod.uid,
@@ -151,11 +153,11 @@ class AskedSaves:
             frozenset(shares),
             report.again,
             finished.id if finished else "",
-            bound,
+            work.max_at_risk or policy.saves.max_at_risk.get(pod.tier),
             work.save_requested if work.save_requested and work.save_requested <= now + SKEW else None,
             self.evicted().get(pod.uid),
-            *(goes or ("", 0.0)),
-            retry=self._pauses[pod.uid].failures if pod.uid in self._pauses else 0,
+            *(self.node_goes(pod.pod.node) or ("", 0.0)),
+            retry=self._pauses.get(pod.uid, Pause()).failures,
         )
 
     def _outcome(self, asked: Due, report: Report, now: float) -> Outcome | None:
@@ -181,10 +183,69 @@ class AskedSaves:
                 said = sentence(Phrase("saved-and-trains-on", step=step, seconds=round(seconds)))
                 self.events.add(Regarding.pod(pod.uid, pod.holding), SAVED, said)
             return
-        failures = self._pauses[pod.uid].failures + 1 if pod.uid in self._pauses else 1
+        failures = self._pauses.get(pod.uid, Pause()).failures + 1
         pause = inf if outcome == "unable" else min(LEAST_PAUSE * 2**failures, LONGEST_PAUSE)
         self._pauses[pod.uid] = Pause(self.clock() + pause, failures)
         if finished is not None:  # a pod that does not answer has ended, or reports again
             again = NOT_AGAIN if outcome == "unable" else AGAIN
             why = Phrase("not-saved-on-request", why=shown(finished.why), again=again)
             self.events.add(Regarding.pod(pod.uid, pod.holding), NOT_SAVED, sentence(why))
+
+
+LOOK = 5.0
+"""Seconds between two looks whether nodes have to be followed, and by which table."""
+REMEMBERED = 3600.0
+"""Seconds for which a signal that comes and goes is the same one: autoscalers mark candidates and change their mind."""
+
+
+@dataclass(eq=False)
+class EndingNodes:
+    """Remembers which nodes bear a signal. Run `run` as a task.
+
+    `wanted`: whether this replica leads, and trainings can be asked.
+    """
+
+    client: Client
+    policy: Callable[[], TierPolicy]
+    wanted: Callable[[], bool]
+    clock: Callable[[], float] = time.time
+    _now: dict[str, str] = field(default_factory=dict)
+    _since: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def signal(self, node: str) -> tuple[str, float] | None:
+        """Return the id of the signal on a node, and when it was seen first; None without one."""
+        found = self._now.get(node)
+        return (found, self._since[node, found]) if found else None
+
+    async def run(self) -> None:
+        while True:
+            table = self.policy().node_signals
+            if self.wanted() and table:
+                reflector = Reflector(self.client, Source(path("v1", "nodes")), self._read, self._seen, self._listed)
+                async with Reflectors(reflector):
+                    while self.wanted() and table is self.policy().node_signals:  # noqa: ASYNC110 - cheap, and nobody calls
+                        await asyncio.sleep(LOOK)
+                self._now.clear()
+            await asyncio.sleep(LOOK)
+
+    async def _read(self, raw: msgspec.Raw) -> str | None:
+        found = signal_of(read(raw, SchedulableNode), self.policy().node_signals)
+        return found.id if found else None
+
+    def _seen(self, node: str, signal: str | None) -> None:
+        if signal is None:
+            self._now.pop(node, None)
+            return
+        if self._now.get(node) != signal:
+            log.info("node ends", {"node": node, "signal": signal})
+        self._now[node] = signal
+        since = self._since.get((node, signal))
+        if since is None or self.clock() - since > REMEMBERED:
+            self._since[node, signal] = self.clock()
+
+    def _listed(self, found: Mapping[str, str]) -> None:
+        self._now = {node: signal for node, signal in self._now.items() if node in found}
+        for node, signal in found.items():
+            self._seen(node, signal)
+        gone = self.clock() - 2 * REMEMBERED
+        self._since = {key: since for key, since in self._since.items() if since > gone or key[0] in self._now}

@@ -8,10 +8,9 @@ import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.asked_saves import AskedSaves
+from webhook.controllers.asked_saves import AskedSaves, EndingNodes
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.device_preemption import DevicePreemption
-from webhook.controllers.ending_nodes import EndingNodes
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
