@@ -18,7 +18,7 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
-from webhook.controllers.queue_statuses import QueueStatuses
+from webhook.controllers.queued_pods import QueueStatuses
 from webhook.kube.client import RFC_3339, Client, metadata_of, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NoSuchApi, NotFound

@@ -17,8 +17,7 @@ from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
 from webhook.controllers.placements import OpenedGates, Placements
-from webhook.controllers.queue_statuses import QueueStatuses
-from webhook.controllers.queued_pods import QueuedPods
+from webhook.controllers.queued_pods import QueuedPods, QueueStatuses
 from webhook.controllers.verdict_events import Outermost
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
