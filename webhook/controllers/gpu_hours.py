@@ -29,6 +29,7 @@ from webhook.policy.quota.budgets import (
     Used,
     grants_at,
     hours_summary,
+    is_used_up,
     note_of,
     note_of_grant,
     noted,
@@ -182,7 +183,11 @@ class BudgetMeters:
         if found and before and (before[0], before[1].holding.charge) == (tenant, found.holding.charge):
             return
         if before is not None:
-            self._release(uid, now)
+            of, earlier = self._counted.pop(uid)
+            for meter in self._counting(of, earlier.holding.charge):
+                meter.advance(now)
+                meter.release(earlier.holding.charge, uid)
+            self._notes.pop(of, None)  # the write that frees its room notes what it used
         if found is not None and tenant and meters:
             self._hold(uid, tenant, found, now if before else found.bound, now)
             self._notes.pop(tenant, None)
@@ -207,13 +212,6 @@ class BudgetMeters:
         for meter in self._counting(tenant, found.holding.charge):
             meter.advance(now)
             meter.hold(found.holding.charge, uid, bound)
-
-    def _release(self, uid: str, now: float) -> None:
-        tenant, found = self._counted.pop(uid)
-        for meter in self._counting(tenant, found.holding.charge):
-            meter.advance(now)
-            meter.release(found.holding.charge, uid)
-        self._notes.pop(tenant, None)  # the write that frees its room notes what it used
 
     def _counting(self, tenant: str, charge: Charge) -> Iterator[Meter]:
         return (each for each in self._meters.get(tenant, ()) if each.row.counts(charge.tier, charge.flavor))
@@ -317,7 +315,11 @@ class BudgetMeters:
             old = meter.gpus > 0 and now >= was.until + NOTED_SECONDS
             due = due or passed or old or was.span != meter.span
         due = due or noted_grants(before or {}) != grants_at(tenant, now)
-        self._tell_of_ends(tenant, now)
+        for each in tenant.grants:
+            if each.begins <= now and each.until - SOON_SECONDS <= now < each.until:
+                row = row_name(each.tier, each.flavor) or "the total"
+                ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
+                self._tell_once(tenant.name, each, "GrantEnds", ends)
         if due:
             self._note(tenant)
             self.changed(tenant.name)
@@ -330,36 +332,23 @@ class BudgetMeters:
                 found.append((meter.budget, meter.used))
         grants = [note_of_grant(each) for each in grants_at(tenant, now)]
         status = {"budgets": [note_of(*each) for each in found], "grants": grants, "hours": hours_summary(found)}
-        self._tell_of_use(tenant, found)
-        self._notes[tenant.name] = status
-        return status
-
-    def _tell_of_use(self, tenant: Tenant, found: Iterable[tuple[Budget, Used]]) -> None:
-        """Add an event at 80 and 95 % of a budget and at its end, once in its period."""
         before = self._before.get(tenant.name, {})
         for budget, used in found:
             was = noted(before, budget)
             earlier = was.gpu_seconds if was is not None and was.span == used.span else NOTHING
             passed = [mark for mark in _marks(budget) if earlier < mark <= used.gpu_seconds]
-            key = (tenant.name, budget, used.span, passed[-1]) if passed else None
-            uid = self.tenants.tenant_uid(tenant.name)
-            if key is None or key in self._reported or uid is None:
-                continue
-            self._reported.add(key)
-            is_over = used.gpu_seconds >= budget.gpu_hours * HOUR
-            reason = "BudgetUsedUp" if is_over else "BudgetNearlyUsed"
-            self.events.add(Regarding.tenant_quota(tenant.name, uid), reason, sentence(state_of(budget, used)))
+            if passed:
+                reason = "BudgetUsedUp" if is_used_up(budget, used) else "BudgetNearlyUsed"
+                self._tell_once(tenant.name, (budget, used.span, passed[-1]), reason, state_of(budget, used))
+        self._notes[tenant.name] = status
+        return status
 
-    def _tell_of_ends(self, tenant: Tenant, now: float) -> None:
-        """Add an event a day before a grant ends, once in a term."""
-        uid = self.tenants.tenant_uid(tenant.name)
-        for each in tenant.grants if uid else ():
-            soon = each.until - SOON_SECONDS <= now < each.until
-            if soon and each.begins <= now and (tenant.name, each) not in self._reported:
-                self._reported.add((tenant.name, each))
-                row = row_name(each.tier, each.flavor) or "the total"
-                ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
-                self.events.add(Regarding.tenant_quota(tenant.name, uid or ""), "GrantEnds", sentence(ends))
+    def _tell_once(self, tenant: str, subject: object, reason: str, said: Phrase) -> None:
+        """Add an event on a TenantQuota, once in a term for each subject: a mark in a period, or the end of a grant."""
+        uid = self.tenants.tenant_uid(tenant)
+        if uid is not None and (tenant, subject) not in self._reported:
+            self._reported.add((tenant, subject))
+            self.events.add(Regarding.tenant_quota(tenant, uid), reason, sentence(said))
 
 
 def _marks(budget: Budget) -> list[Decimal]:
