@@ -10,7 +10,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from math import inf
@@ -21,9 +20,10 @@ from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.controllers.work_at_risk import PodAtRisk
-from webhook.kube.client import RFC_3339, Client, path
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.objects.refusal import Phrase, Refused
+from webhook.objects.times import rfc3339
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import Known, decide_preemption
 from webhook.policy.preemption.failures import failures, failures_after, next_try, paused_until
@@ -282,10 +282,9 @@ class DevicePreemption:
             return True
         self._begun.append(time.monotonic())
         self._order.forget(plan.preemptor.gang)
-        until = datetime.fromtimestamp(reservation.until, UTC).strftime(RFC_3339)
         victims = tuple(each.shown for each in plan.victims)
         phrase = "nodes-reserved" if victims else "nodes-shared"
-        said = sentence(Phrase(phrase, nodes=reservation.nodes, until=until, pods=victims))
+        said = sentence(Phrase(phrase, nodes=reservation.nodes, until=rfc3339(reservation.until), pods=victims))
         log.info("nodes reserved", {"pod": plan.preemptor.shown, "nodes": reservation.nodes, "victims": victims})
         for need in plan.preemptor.needs:
             self.events.add(Regarding.pod(need.pod.uid, need.pod), "NodesReserved", said)
@@ -357,7 +356,7 @@ class DevicePreemption:
             "status": "True",
             "reason": PREEMPTED,
             "message": f"gpu-tiers: preempting to accommodate a pod of {preemptor.tier.name}: {preemptor.shown}",
-            "lastTransitionTime": datetime.now(UTC).strftime(RFC_3339),
+            "lastTransitionTime": rfc3339(time.time()),
         }
         at = {"uid": victim.uid, "resourceVersion": victim.version}
         try:

@@ -4,7 +4,6 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -13,8 +12,9 @@ from webhook.config.errors import ConfigError
 from webhook.config.published import Published, active_map_of
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
-from webhook.kube.client import METADATA, RFC_3339, Client, path
+from webhook.kube.client import METADATA, Client, path
 from webhook.kube.errors import ApiError, NotFound
+from webhook.objects.times import rfc3339
 
 log = logging.getLogger(__name__)
 
@@ -93,14 +93,22 @@ class PolicyPublisher(Rounds):
     async def _round(self) -> None:
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_FOR_MAP
+            # A mounted copy of the policy file's ConfigMap stays when that is deleted. If the second ConfigMap does not
+            # exist either, there never was one.
             with suppress(ApiError):  # the last known source problem stays
-                await self._look_for_map()
+                is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
+                place = f"{self.map.namespace}/{self.map.name}"
+                lost = f"ConfigMap {place} does not exist, so no new replica can start"
+                self.active.tell_source(lost if is_lost else "")
         if not self.leading():
             self._written = None
             return
         try:
             before = self._written or Published.read(await self.client.get(self.map.published))
-            wanted = self._wanted(before)
+            now, since = self.active, rfc3339(self.active.since)
+            # An unchanged policy keeps its time, whichever process published it.
+            same = before.since if before and before.digest == now.digest else ""
+            wanted = Published(now.text, now.digest, same or since, now.problem)
             if wanted == self._written and time.monotonic() < self._stale_at:
                 return
             await self.client.patch(self.map.published, {"data": wanted.data()})
@@ -119,25 +127,9 @@ class PolicyPublisher(Rounds):
         elif before and before.problem:
             self.events.add(await _regarding(self.client, self.map), TAKEN, "The policy file is active again.")
 
-    async def _look_for_map(self) -> None:
-        """Look whether the policy file's ConfigMap was deleted, because a mounted copy of it stays.
-
-        If the second ConfigMap does not exist either, there never was one.
-        """
-        is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
-        place = f"{self.map.namespace}/{self.map.name}"
-        self.active.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
-
     async def _is_there(self, place: str) -> bool:
         try:
             await self.client.get(place, accept=METADATA)
         except NotFound:
             return False
         return True
-
-    def _wanted(self, before: Published | None) -> Published:
-        """Return the policy to publish. An unchanged policy keeps its time, whichever process published it."""
-        now = self.active
-        since = datetime.fromtimestamp(now.since, UTC).strftime(RFC_3339)
-        same = before is not None and before.digest == now.digest and before.since
-        return Published(now.text, now.digest, same or since, now.problem)

@@ -7,6 +7,7 @@ configured not to preempt. An inversion is reported only if GPUs, labels, taints
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -55,22 +56,16 @@ class Found(msgspec.Struct, frozen=True):
     stranded: Decimal | None = None
 
 
+@dataclass(eq=False)
 class StuckPods:
     """Looks for stuck pods on the leader, which alone knows `waiting` and `running` pods. Run `run` as a task."""
 
-    def __init__(
-        self,
-        client: Client,
-        policy: Callable[[], TierPolicy],
-        waiting: Callable[[], Iterable[WaitingPod]],
-        running: Callable[[], Iterable[tuple[str, Holding]]],
-    ) -> None:
-        self._client = client
-        self._policy = policy
-        self._waiting = waiting
-        self._running = running
-        self._found = Found()
-        self._problem = ""
+    client: Client
+    policy: Callable[[], TierPolicy]
+    waiting: Callable[[], Iterable[WaitingPod]]
+    running: Callable[[], Iterable[tuple[str, Holding]]]
+    _found: Found = field(default_factory=Found)
+    _problem: str = ""
 
     def inversions(self) -> Iterator[tuple[tuple[str, str], float]]:
         yield from self._found.inverted.items()
@@ -83,33 +78,27 @@ class StuckPods:
         while True:
             await asyncio.sleep(LOOK)
             try:
-                self._found = await self._look()
-                self._problem = ""
+                self._found, self._problem = await self._look(), ""
             except (ApiError, Refused) as error:
-                self._failed(problem_text(error))
+                before, self._found, self._problem = self._problem, Found(), problem_text(error)
+                if self._problem != before:  # logged once, because a missing right to list nodes stays missing
+                    log.warning("waits not looked at", {"error": self._problem})
             except Exception:
                 self._found = Found()
                 log.exception("waits not looked at")
 
-    def _failed(self, problem: str) -> None:
-        """Log a problem once, because a missing right to list nodes stays missing."""
-        self._found = Found()
-        if problem != self._problem:
-            log.warning("waits not looked at", {"error": problem})
-        self._problem = problem
-
     async def _look(self) -> Found:
         """Look once. No nodes are read while no pod waits."""
         # 1. The pods that wait longer than the scheduler needs.
-        policy, now = self._policy(), datetime.now(UTC).isoformat()
-        ungated = (each for each in self._waiting() if not each.gated)
+        policy, now = self.policy(), datetime.now(UTC).isoformat()
+        ungated = (each for each in self.waiting() if not each.gated)
         waiting = [each for each in ungated if (seconds_between(each.since, now) or 0.0) > AFTER]
         if not waiting:
             return Found()
 
         # 2. The GPUs that are free on too many nodes.
-        nodes = await gpu_nodes(self._client, policy)
-        used = [*counted_once(self._running())]
+        nodes = await gpu_nodes(self.client, policy)
+        used = [*counted_once(self.running())]
         stranded = scattered_gpus(nodes, used, [each.holding.charge.gpus for each in waiting])
 
         # 3. The pods that wait longest, and the pods that each could evict; in a thread, so that reviews go on.
@@ -126,7 +115,7 @@ class StuckPods:
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
         """Return the pod if it still waits, the scheduler has given no other reason, and has evicted no pod for it."""
         try:
-            tree = await self._client.get(path("v1", "pods", waiting.holding.namespace, waiting.holding.name))
+            tree = await self.client.get(path("v1", "pods", waiting.holding.namespace, waiting.holding.name))
         except NotFound:
             return None
         seen = seen_pod(msgspec.json.encode(tree))

@@ -76,9 +76,8 @@ class WorkAtRisk:
         now = self.clock()
         if now >= self._until:
             by_namespace = defaultdict[tuple[str, str, bool], float](float)
-            for pod, gpus, since, exact in self.pods():
-                holding = pod.holding
-                by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
+            for pod in self.pods():
+                by_namespace[pod.holding.namespace, pod.tier, pod.exact] += pod.gpus * max(0.0, now - pod.since)
             found = defaultdict[tuple[str, str, bool], float](float)
             for (namespace, tier, exact), gpu_seconds in by_namespace.items():
                 found[self.tenant_name(namespace) or "", tier, exact] += gpu_seconds
@@ -248,45 +247,38 @@ class EvictionCosts:
     async def _round(self) -> str:
         """Write the annotations of a round. Return the first problem with a single object; "" without one."""
         policy = self.policy()
-        telling = policy.eviction_cost.get(self.scheduler.name, "Off") if self.leading() else "Off"
-        sources: list[Source] = []
+        scheduler, sources = self.scheduler, list[Source]()
+        telling = policy.eviction_cost.get(scheduler.name, "Off") if self.leading() else "Off"
         if telling != "Off":
-            scheduler = self.scheduler
             if scheduler.group:
                 self._version = await self._discovery.api_version(scheduler.group, scheduler.plural)
             place = path(self._version, scheduler.plural)
             sources = [Source(place, params, "uid", metadata_only=True) for params in scheduler.selections(policy)]
-        await self._follow(sources)
+        if sources != self._sources:
+            await self._reflectors.stop()
+            self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
+            pairs = zip(sources, self._found, strict=True)
+            followed = (storing(self.client, source, self._annotated, store) for source, store in pairs)
+            self._reflectors = Reflectors(*followed)
+            self._reflectors.start()
         if not self._sources or not self._reflectors.synced:
             return ""
         found = {uid: each for store in self._found for uid, each in store.objects.items()}
         at_risk = (pod for pod in self.at_risk() if pod.holding.charge.tier and pod.holding.ends_in is None)
-        wanted = self.scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
+        wanted = scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
         problems = [await self._write(uid, found[uid], value) for uid, value in writes_of_a_round(found, wanted)]
         return next(filter(None, problems), "")
-
-    async def _follow(self, sources: list[Source]) -> None:
-        if sources == self._sources:
-            return
-        await self._reflectors.stop()
-        self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
-        pairs = zip(sources, self._found, strict=True)
-        self._reflectors = Reflectors(
-            *(storing(self.client, source, self._annotated, store) for source, store in pairs)
-        )
-        self._reflectors.start()
 
     def _annotated(self, raw: msgspec.Raw) -> AnnotatedObject:
         metadata, annotation = read(raw, _Object).metadata, self.scheduler.annotation
         value = metadata.annotations.get(annotation, "")
-        fields = (
-            (each.manager, mapped(at(each.fields_v1, "f:metadata.f:annotations"))) for each in metadata.managed_fields
-        )
-        writers = {manager for manager, annotations in fields if f"f:{annotation}" in annotations}
-        owners = tuple(each.uid for each in metadata.owner_references)
-        return AnnotatedObject(
-            metadata.namespace, metadata.name, owners, value, not value or writers == {FIELD_MANAGER}
-        )
+        writers = {
+            each.manager
+            for each in metadata.managed_fields
+            if f"f:{annotation}" in mapped(at(each.fields_v1, "f:metadata.f:annotations"))
+        }
+        owners, ours = tuple(each.uid for each in metadata.owner_references), not value or writers == {FIELD_MANAGER}
+        return AnnotatedObject(metadata.namespace, metadata.name, owners, value, ours)
 
     async def _write(self, uid: str, there: AnnotatedObject, value: str) -> str:
         """Write an annotation. Return the problem, "" without one. An object that is gone or new needs no write."""
