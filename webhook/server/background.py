@@ -8,15 +8,14 @@ import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.asked_saves import AskedSaves, EndingNodes
+from webhook.controllers.asked_saves import AskedSaves, EndingNodes, SaveReports
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.device_preemption import DevicePreemption
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
+from webhook.controllers.placements import StuckPods
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
-from webhook.controllers.save_reports import SaveReports
-from webhook.controllers.stuck_pods import StuckPods
 from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
