@@ -1,28 +1,26 @@
-"""Writes the limits that the API server itself enforces: the ResourceQuotas of a backstop, and the tenants' ceilings.
+"""Writes the ResourceQuotas of a backstop, which the API server itself enforces.
 
 A ResourceQuota is ours if it has our labels and its controller is a TenantQuota. Any other one is never changed,
 whatever its name is. When a TenantQuota is deleted, Kubernetes' garbage collection removes its ResourceQuotas.
 """
 
-import asyncio
 import logging
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
-from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.rounds import Rounds
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree
-from webhook.policy.quota.native_quotas import backstop, ceilings
+from webhook.policy.quota.native_quotas import backstop
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
@@ -104,44 +102,6 @@ REASON = "BackstopNotRendered"
 
 
 @dataclass(eq=False)
-class Rounds(ABC):
-    """Runs a round after changes in the cluster, and now and then without a change. Run `run` as a task.
-
-    Call `wake` when something outside the cluster changes. `leading` tells whether this replica leads.
-    """
-
-    interval: ClassVar[float]
-    """Least seconds between two rounds."""
-    recheck: ClassVar[float]
-    """Seconds after which a round runs without a change."""
-
-    cluster: Watched
-    leading: Callable[[], bool]
-
-    def __post_init__(self) -> None:
-        self._woken = asyncio.Event()
-        self.cluster.subscribe(self.wake)
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Run rounds for ever, once everything has been read."""
-        await self.cluster.wait_synced()
-        while True:
-            self._woken.clear()
-            await self._round()
-            await asyncio.sleep(self.interval)
-            try:
-                await asyncio.wait_for(self._woken.wait(), self.recheck)
-            except TimeoutError:
-                continue
-
-    @abstractmethod
-    async def _round(self) -> None: ...
-
-
-@dataclass(eq=False)
 class BackstopWriter(Rounds):
     """Writes the ResourceQuotas, only in namespaces where quotas are `enforced`."""
 
@@ -209,41 +169,3 @@ class BackstopWriter(Rounds):
             if owner is not None and owner.name not in broken:
                 found[Place(tree["metadata"]["namespace"], tree["metadata"]["name"])] = tree
         return found
-
-
-CEILINGS_STALE = 30.0
-"""Seconds after which ceilings are written again, because somebody may have changed them."""
-
-
-@dataclass(eq=False)
-class CeilingsWriter(Rounds):
-    """Writes the ceilings of tenants into the existing ConfigMap of a ValidatingAdmissionPolicy, at path `place`."""
-
-    interval = 0.2
-    recheck = 1.0
-    """This replica may lead by then, or a write may work."""
-
-    client: Client
-    policy: Callable[[], TierPolicy]
-    place: str
-    _written: Mapping[str, str] = field(default_factory=dict)
-    _stale_at: float = 0.0
-    _problem: str = ""
-
-    async def _round(self) -> None:
-        if not self.leading():
-            self._written = {}
-            return
-        wanted = ceilings(self.cluster.tenants(), self.policy().tiers, self.cluster.classes().values())
-        if wanted == self._written and time.monotonic() < self._stale_at:
-            return
-        try:
-            await self.client.patch(self.place, {"data": wanted})
-        except ApiError as error:
-            if str(error) != self._problem:
-                about = {"place": self.place, "error": str(error)}
-                log.error("ceilings not written: the API server holds those written last", about)  # noqa: TRY400
-            self._problem = str(error)
-            return
-        self._written, self._problem = wanted, ""
-        self._stale_at = time.monotonic() + CEILINGS_STALE

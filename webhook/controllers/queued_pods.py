@@ -26,9 +26,8 @@ from itertools import groupby, islice
 import msgspec
 from msgspec.structs import replace
 
-from webhook.controllers.event_writer import EventSeries, EventWriter, Regarding
+from webhook.controllers.event_writer import EventSeries, EventWriter, Outermost, Regarding
 from webhook.controllers.placements import seconds_between
-from webhook.controllers.verdict_events import Outermost
 from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.ledger.leader.queue import Queued

@@ -9,14 +9,13 @@ import msgspec
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.asked_saves import AskedSaves, EndingNodes, SaveReports
-from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.backstop_writer import BackstopWriter
 from webhook.controllers.device_preemption import DevicePreemption
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, PreemptionRecorder, VerdictEvents
 from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.placements import StuckPods
-from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
-from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
+from webhook.controllers.rounds import CeilingsWriter, NamespaceEvents, PolicyMap, PolicyPublisher
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.preemption.reservation import ReservationEnd

@@ -11,14 +11,13 @@ from msgspec import structs
 from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Outermost
 from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
 from webhook.controllers.placements import OpenedGates, Placements
 from webhook.controllers.queued_pods import QueuedPods, QueueStatuses
-from webhook.controllers.verdict_events import Outermost
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore

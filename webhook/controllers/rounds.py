@@ -1,27 +1,75 @@
-"""Publishes the active policy in a ConfigMap, and writes events on the policy file's ConfigMap if it was not taken."""
+"""Rounds of the leader that follow changes in the cluster: the active policy, the ceilings, and labels of namespaces.
 
+The active policy is published in a ConfigMap, and events on the policy file's ConfigMap say if it was not taken.
+"""
+
+import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
+from webhook.cluster.watched import Watched
 from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published, active_map_of
-from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.kube.client import METADATA, Client, path
 from webhook.kube.errors import ApiError, NotFound
 from webhook.objects.times import rfc3339
+from webhook.policy.metadata_keys import namespace_warnings
+from webhook.policy.quota.native_quotas import ceilings
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Rounds(ABC):
+    """Runs a round after changes in the cluster, and now and then without a change. Run `run` as a task.
+
+    Call `wake` when something outside the cluster changes. `leading` tells whether this replica leads.
+    """
+
+    interval: ClassVar[float]
+    """Least seconds between two rounds."""
+    recheck: ClassVar[float]
+    """Seconds after which a round runs without a change."""
+
+    cluster: Watched
+    leading: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self._woken = asyncio.Event()
+        self.cluster.subscribe(self.wake)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Run rounds for ever, once everything has been read."""
+        await self.cluster.wait_synced()
+        while True:
+            self._woken.clear()
+            await self._round()
+            await asyncio.sleep(self.interval)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), self.recheck)
+
+    @abstractmethod
+    async def _round(self) -> None: ...
+
 
 LOOK_FOR_MAP = 10.0
 """Seconds between two checks whether the policy file's ConfigMap still exists."""
 STALE = 30.0
-"""Seconds after which the policy and its event are written again. Somebody may have changed it, and events expire."""
+"""Seconds after which a ConfigMap and its event are written again. Somebody may have changed it, and events expire."""
 NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
 
 
@@ -133,3 +181,65 @@ class PolicyPublisher(Rounds):
         except NotFound:
             return False
         return True
+
+
+@dataclass(eq=False)
+class CeilingsWriter(Rounds):
+    """Writes the ceilings of tenants into the existing ConfigMap of a ValidatingAdmissionPolicy, at path `place`."""
+
+    interval = 0.2
+    recheck = 1.0
+    """This replica may lead by then, or a write may work."""
+
+    client: Client
+    policy: Callable[[], TierPolicy]
+    place: str
+    _written: Mapping[str, str] = field(default_factory=dict)
+    _stale_at: float = 0.0
+    _problem: str = ""
+
+    async def _round(self) -> None:
+        if not self.leading():
+            self._written = {}
+            return
+        wanted = ceilings(self.cluster.tenants(), self.policy().tiers, self.cluster.classes().values())
+        if wanted == self._written and time.monotonic() < self._stale_at:
+            return
+        try:
+            await self.client.patch(self.place, {"data": wanted})
+        except ApiError as error:
+            if str(error) != self._problem:
+                about = {"place": self.place, "error": str(error)}
+                log.error("ceilings not written: the API server holds those written last", about)  # noqa: TRY400
+            self._problem = str(error)
+            return
+        self._written, self._problem = wanted, ""
+        self._stale_at = time.monotonic() + STALE
+
+
+NAMESPACE_LABEL = "NamespaceLabel"
+
+
+@dataclass(eq=False)
+class NamespaceEvents(Rounds):
+    """Writes an event for each mistake in the labels of a namespace, once, because warnings reach only its sender."""
+
+    interval = 5.0
+    recheck = 60.0
+    """This replica may lead by then."""
+
+    policy: Callable[[], TierPolicy]
+    events: EventWriter
+    _reported: Mapping[str, str] = field(default_factory=dict)
+
+    async def _round(self) -> None:
+        if not self.leading():
+            return
+        policy, tenants = self.policy(), self.cluster.tenants()
+        found: dict[str, str] = {}
+        for each in self.cluster.namespaces():
+            problems = "; ".join(map(sentence, namespace_warnings(each.labels, policy, tenants)))
+            if problems and problems != self._reported.get(each.name):
+                self.events.add(Regarding("v1", "Namespace", each.name, each.uid, each.name), NAMESPACE_LABEL, problems)
+            found |= {each.name: problems} if problems else {}
+        self._reported = found
