@@ -34,7 +34,16 @@ from webhook.objects.view import View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.listen import VOLUME
-from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
+from webhook.policy.checkpoint.work_lost import (
+    KILLED,
+    UNKNOWN,
+    LastSave,
+    Outcome,
+    Work,
+    outcome_of,
+    saved_last,
+    work_since,
+)
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
@@ -42,6 +51,22 @@ from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+READ_AT_ONCE = 10
+"""Victims that are read at a time, right after their eviction, while they exist."""
+RECENT = 600.0
+"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
+LATE = 10.0
+"""Seconds after which a victim may have ended before we looked."""
+LOOK = 1.0
+"""Seconds between two requests to the API server, and between two checks whether this process leads."""
+BEHIND = 5
+"""Most seconds for which the watch of pods may lag behind the watch of events."""
+UNDER_WAY = 200
+"""Victims whose end is watched at a time, each by its own watch. Others wait, and may be gone by then."""
+LATE_EVENTS = (1, 2)
+"""Seconds to wait for the event of a hook that was cut off, and then again."""
 SETTLED = "gpu-tiers.dev/settled"
 """The annotation of an event that a leader reports, or that needs no report."""
 REPORTING, SETTLED_BY_NOW = "telling", "true"
@@ -103,10 +128,6 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
     return Preempted(where.name, where.resource_version, found.is_settled, victim, by, node, time)
 
 
-LATE_EVENTS = (1, 2)
-"""Seconds to wait for the event of a hook that was cut off, and then again."""
-
-
 def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
     """Return the containers of an evicted pod that use GPUs; all of them if none does."""
     containers = pod.spec.containers
@@ -114,7 +135,7 @@ def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
 
 
 async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolicy) -> Outcome:
-    """Tell by termination messages and events of the kubelet whether an evicted pod saved. Raises ApiError."""
+    """Tell by termination messages and the kubelet's events whether an evicted pod saved. Raises ApiError."""
     holders, failed = _holders(pod, policy), False
     hooks = {each.name: each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop}
     readable = {each.name for each in holders if each.termination_message_path == TERMINATION_LOG}
@@ -132,27 +153,10 @@ async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolic
     return replace(outcome, grace=grace_of(pod))
 
 
-T = TypeVar("T")
-
-READ_AT_ONCE = 10
-"""Victims that are read at a time, right after their eviction, while they exist."""
-RECENT = 600.0
-"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
-LATE = 10.0
-"""Seconds after which a victim may have ended before we looked."""
-LOOK = 1.0
-"""Seconds between two requests to the API server, and between two checks whether this process leads."""
-BEHIND = 5
-"""Most seconds for which the watch of pods may lag behind the watch of events."""
-UNDER_WAY = 200
-"""Victims whose end is watched at a time, each by its own watch. Others wait, and may be gone by then."""
-NOT_SEEN = Outcome("unknown")
-
-
 class Followed(msgspec.Struct, frozen=True):
     """The end of a victim, as far as it was seen. `of` is its controller, or itself. `gone`: it ended before we looked.
 
-    `preemption` has no preemptor yet. It is None if nothing is known of the victim, or if it needs no report.
+    `preemption` has no preemptor yet; None if nothing is known of the victim, or if it needs no report.
     """
 
     of: OwnerReference
@@ -244,7 +248,7 @@ class EvictedPods:
         holding, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
         if holding is not None and evicted_at is not None:
             lost = work_since(holding.charge.gpus, evicted_at, self.last_save(who.uid), None)
-        return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
+        return preemption_of(event.time, event.node, victim, None, UNKNOWN, None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """Return the pod if it still exists."""

@@ -179,7 +179,6 @@ class BudgetMeters:
             return  # nothing is counted, or all are in a moment
         now, before = self.now(), self._counted.get(uid)
         tenant = self.tenants.tenant_name(found.holding.namespace) if found else None
-        meters = self._meters.get(tenant or "", [])
         if found and before and (before[0], before[1].holding.charge) == (tenant, found.holding.charge):
             return
         if before is not None:
@@ -188,7 +187,7 @@ class BudgetMeters:
                 meter.advance(now)
                 meter.release(earlier.holding.charge, uid)
             self._notes.pop(of, None)  # the write that frees its room notes what it used
-        if found is not None and tenant and meters:
+        if found is not None and tenant and self._meters.get(tenant):
             self._hold(uid, tenant, found, now if before else found.bound, now)
             self._notes.pop(tenant, None)
             self.changed(tenant)  # the next leader has to know what was in use

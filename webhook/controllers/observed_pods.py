@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
@@ -16,7 +17,7 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import ENDED, LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose, seen_pod
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
-from webhook.controllers.placements import OpenedGates
+from webhook.controllers.placements import seconds_between
 from webhook.controllers.pods_on_nodes import (
     NO_CLAIMS,
     NO_FLAVOR,
@@ -29,7 +30,7 @@ from webhook.controllers.pods_on_nodes import (
     counted,
 )
 from webhook.kube.client import listed_objects, path
-from webhook.kube.errors import ApiError
+from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.reflector import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
@@ -54,6 +55,8 @@ BURST_SECONDS = 3.0
 SHARE = 0.1
 """The share of time that its look-ups may take after that."""
 MOST_NAMESPACES = 1024
+FORGOTTEN = 60.0
+"""Seconds after the last try to open a gate until it is forgotten. Tries come every few seconds while the pod waits."""
 
 
 def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
@@ -114,17 +117,23 @@ class LookupShare:
                 self._paid_at = {each: paid for each, paid in self._paid_at.items() if paid > now}
 
 
+Opened = Callable[[str, Holding, float | None], None]
+
+
 class ObservedPods(PodsOnNodes):
     """Follows pods for the observer of a leader during its term. At other times it knows no pods.
 
-    The observer does not see a pod until its claims were read, so that its reservation stays until then.
+    The observer does not see a pod until its claims were read, so that its reservation stays until then. `opened` gets
+    each pod whose gate it opens, its GPUs, and for how many seconds it was gated; None if not known.
     """
 
-    def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, gates: OpenedGates) -> None:
+    def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, opened: Opened) -> None:
         super().__init__(PodView(lambda _: None), self._flavor_on, bound)
         self._client = cluster.client
         self._cluster = cluster
-        self._gates = gates
+        self._opened = opened
+        self._failing: dict[str, tuple[str, float, float]] = {}
+        """The namespace of each pod whose gate fails to open, and when that was tried first and last."""
         self._active = active
         self._informer: PodInformer[ObservedPod] | None = None
         self._known_since = 0.0
@@ -186,9 +195,8 @@ class ObservedPods(PodsOnNodes):
                 if observed is not None and observed.holding is not None:
                     holding = counted(observed.holding, self._flavor_on(observed.node))
                     bound = unix_seconds(observed.bound) or seen.began or seen.ended
-                    found.append(
-                        (seen.metadata.uid, Placed(holding, bound + WITHIN_A_SECOND, seen.ended + WITHIN_A_SECOND))
-                    )
+                    placed = Placed(holding, bound + WITHIN_A_SECOND, seen.ended + WITHIN_A_SECOND)
+                    found.append((seen.metadata.uid, placed))
         return found
 
     def last_used(self, uid: str) -> Holding | None:
@@ -200,17 +208,32 @@ class ObservedPods(PodsOnNodes):
         Raises ApiError if it can't be read, or its claims can't.
         """
         found = await self._following.find(namespace, name)
-        if found is None:
-            return None
-        uid, observed = found
-        return uid, self._counted(observed)
+        return (found[0], self._counted(found[1])) if found else None
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Remove our gate from a pod as it was seen. Raises ApiError; Conflict if the pod has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
         where = path("v1", "pods", holding.namespace, holding.name)
-        with self._gates.opening(uid, holding):
+        try:
             await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
+        except NotFound:
+            self._failing.pop(uid, None)
+            raise
+        except ApiError:
+            now = time.monotonic()
+            first = self._failing[uid][1] if uid in self._failing else now
+            self._failing[uid] = holding.namespace, first, now
+            raise
+        self._failing.pop(uid, None)
+        since = holding.gated.since if holding.gated else ""
+        self._opened(uid, holding, seconds_between(since, datetime.now(UTC).isoformat()))
+
+    def stuck_gates(self) -> Iterator[tuple[str, float]]:
+        """Yield the namespace of each pod whose gate can't be opened, and for how many seconds that was tried."""
+        now = time.monotonic()
+        self._failing = {uid: each for uid, each in self._failing.items() if now - each[2] < FORGOTTEN}
+        for namespace, first, _ in self._failing.values():
+            yield namespace, now - first
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
         """Return the GPUs of the pods of a namespace by a quorum read, by uid. Raises ApiError like `find`."""

@@ -1,4 +1,4 @@
-"""Measures how long pods wait for their node, how long an eviction takes to free one, and how long pods are gated.
+"""Measures how long pods wait for their node, and how long an eviction takes to free one.
 
 It also watches for stuck pods: lower tiers use their GPUs (inversion), or free GPUs are on too many nodes
 (fragmentation). The scheduler evicts within seconds. If it does not, it reports the reason, or it is down, has no
@@ -8,10 +8,8 @@ no doubt.
 
 import asyncio
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -97,42 +95,6 @@ def seconds_between(since: str, until: str) -> float | None:
         return max((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds(), 0.0)
     except (ValueError, TypeError):
         return None
-
-
-FORGOTTEN = 60.0
-"""Seconds after the last try to open a gate until it is forgotten. Tries come every few seconds while the pod waits."""
-
-
-class OpenedGates:
-    """Measures gates. `opened` gets each pod, its GPUs, and for how many seconds it was gated; None if not known."""
-
-    def __init__(self, opened: Callable[[str, Holding, float | None], None]) -> None:
-        self._opened = opened
-        self._failing: dict[str, tuple[str, float, float]] = {}
-
-    @contextmanager
-    def opening(self, uid: str, holding: Holding) -> Iterator[None]:
-        """Measure a try to open a gate."""
-        try:
-            yield
-        except NotFound:
-            self._failing.pop(uid, None)
-            raise
-        except ApiError:
-            now = time.monotonic()
-            first = self._failing[uid][1] if uid in self._failing else now
-            self._failing[uid] = holding.namespace, first, now
-            raise
-        self._failing.pop(uid, None)
-        since = holding.gated.since if holding.gated else ""
-        self._opened(uid, holding, seconds_between(since, datetime.now(UTC).isoformat()))
-
-    def stuck(self) -> Iterator[tuple[str, float]]:
-        """Yield the namespace of each pod whose gate can't be opened, and for how many seconds that was tried."""
-        now = time.monotonic()
-        self._failing = {uid: each for uid, each in self._failing.items() if now - each[2] < FORGOTTEN}
-        for namespace, first, _ in self._failing.values():
-            yield namespace, now - first
 
 
 LOOK = 60.0

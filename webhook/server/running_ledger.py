@@ -16,7 +16,7 @@ from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
-from webhook.controllers.placements import OpenedGates, Placements
+from webhook.controllers.placements import Placements
 from webhook.controllers.queued_pods import QueuedPods, QueueStatuses
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
@@ -47,7 +47,6 @@ class LedgerParts(msgspec.Struct, frozen=True):
     world: ObservedWorld
     pods: ObservedPods
     queues: QueueStatuses
-    gates: OpenedGates
     queued: QueuedPods
     pending: PendingGpus
     hours: BudgetMeters
@@ -97,8 +96,7 @@ def ledger_parts(
             metrics.observe("gpu_tiers_queued_seconds", seconds, holding.charge.tier or "")
         queued.opened(uid, holding, seconds)
 
-    gates = OpenedGates(opened)
-    pods = ObservedPods(cluster, active, placements.note_bound, gates)
+    pods = ObservedPods(cluster, active, placements.note_bound, opened)
     queues = QueueStatuses(pods.workload_of, changes.tenant, queued.show)
 
     def knows() -> bool:
@@ -109,7 +107,7 @@ def ledger_parts(
     pods.on_node, pods.all_listed, pods.now = hours.pod_changed, hours.count_again, client.now
     world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending, hours)
     world.subscribe(changes.everything)
-    return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, hours, placements)
+    return LedgerParts(ledger, store, changes, world, pods, queues, queued, pending, hours, placements)
 
 
 class RunningLedger(LedgerParts, frozen=True, kw_only=True):
