@@ -34,16 +34,7 @@ from webhook.objects.view import View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.listen import VOLUME
-from webhook.policy.checkpoint.work_lost import (
-    KILLED,
-    UNKNOWN,
-    LastSave,
-    Outcome,
-    Work,
-    outcome_of,
-    saved_last,
-    work_since,
-)
+from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work, outcome_of, saved_last, work_since
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
@@ -248,7 +239,7 @@ class EvictedPods:
         holding, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
         if holding is not None and evicted_at is not None:
             lost = work_since(holding.charge.gpus, evicted_at, self.last_save(who.uid), None)
-        return preemption_of(event.time, event.node, victim, None, UNKNOWN, None, lost)
+        return preemption_of(event.time, event.node, victim, None, Outcome("unknown"), None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """Return the pod if it still exists."""

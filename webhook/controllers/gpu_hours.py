@@ -20,23 +20,8 @@ from webhook.controllers.pods_on_nodes import Placed
 from webhook.kube.errors import ApiError
 from webhook.objects.refusal import Phrase
 from webhook.objects.times import date_text
-from webhook.policy.quota.budgets import (
-    HOUR,
-    NOTHING,
-    SOON_SECONDS,
-    WARNED_AT,
-    Status,
-    Used,
-    grants_at,
-    hours_summary,
-    is_used_up,
-    note_of,
-    note_of_grant,
-    noted,
-    noted_grants,
-    span_at,
-    state_of,
-)
+from webhook.policy.quota import budgets
+from webhook.policy.quota.budgets import HOUR, NOTHING, Status, Used, noted
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Budget, Tenant, row_name
@@ -60,7 +45,7 @@ class Meter:
 
     def __init__(self, budget: Budget, used: Used | None, now: float) -> None:
         self.budget, self.row = budget, budget.row
-        self.span = span_at(budget, now)
+        self.span = budgets.span_at(budget, now)
         self.at = self.counted_from = max(used.until if used is not None else now, self.span.begins)
         self.since, self.seconds, self.unsure = self.at, NOTHING, NOTHING
         if used is not None and used.until >= self.span.begins:  # it is of this period, maybe in another time zone
@@ -76,7 +61,7 @@ class Meter:
     def advance(self, now: float) -> None:
         """Add what is in use until now, and begin again at the end of a period."""
         while self.budget.per and self.span.until is not None and now >= self.span.until:
-            self.span = span_at(self.budget, self.span.until)
+            self.span = budgets.span_at(self.budget, self.span.until)
             self.seconds = self.unsure = NOTHING
             self.at = self.since = self.span.begins
         self.add(self.gpus, self.at, now)
@@ -279,9 +264,9 @@ class BudgetMeters:
         """Count again if a tenant has other budgets or namespaces."""
         if self._stale:
             return
-        budgets = {each.name: list(each.budgets) for each in self.tenants.tenants() if each.budgets}
+        wanted = {each.name: list(each.budgets) for each in self.tenants.tenants() if each.budgets}
         moved = any(self.tenants.tenant_name(each.holding.namespace) != name for name, each in self._counted.values())
-        if moved or budgets != {name: [each.budget for each in meters] for name, meters in self._meters.items()}:
+        if moved or wanted != {name: [each.budget for each in meters] for name, meters in self._meters.items()}:
             self.count_again()
 
     def _quota_changed(self, name: str, found: TenantQuota | None) -> None:
@@ -313,9 +298,9 @@ class BudgetMeters:
             passed = any(was.gpu_seconds < mark <= meter.seconds for mark in _marks(meter.budget))
             old = meter.gpus > 0 and now >= was.until + NOTED_SECONDS
             due = due or passed or old or was.span != meter.span
-        due = due or noted_grants(before or {}) != grants_at(tenant, now)
+        due = due or budgets.noted_grants(before or {}) != budgets.grants_at(tenant, now)
         for each in tenant.grants:
-            if each.begins <= now and each.until - SOON_SECONDS <= now < each.until:
+            if each.begins <= now and each.until - budgets.SOON_SECONDS <= now < each.until:
                 row = row_name(each.tier, each.flavor) or "the total"
                 ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
                 self._tell_once(tenant.name, each, "GrantEnds", ends)
@@ -329,16 +314,17 @@ class BudgetMeters:
             meter.advance(now)
             if meter.used.is_on(now):
                 found.append((meter.budget, meter.used))
-        grants = [note_of_grant(each) for each in grants_at(tenant, now)]
-        status = {"budgets": [note_of(*each) for each in found], "grants": grants, "hours": hours_summary(found)}
+        grants = [budgets.note_of_grant(each) for each in budgets.grants_at(tenant, now)]
+        notes = [budgets.note_of(*each) for each in found]
+        status = {"budgets": notes, "grants": grants, "hours": budgets.hours_summary(found)}
         before = self._before.get(tenant.name, {})
         for budget, used in found:
             was = noted(before, budget)
             earlier = was.gpu_seconds if was is not None and was.span == used.span else NOTHING
             passed = [mark for mark in _marks(budget) if earlier < mark <= used.gpu_seconds]
             if passed:
-                reason = "BudgetUsedUp" if is_used_up(budget, used) else "BudgetNearlyUsed"
-                self._tell_once(tenant.name, (budget, used.span, passed[-1]), reason, state_of(budget, used))
+                reason = "BudgetUsedUp" if budgets.is_used_up(budget, used) else "BudgetNearlyUsed"
+                self._tell_once(tenant.name, (budget, used.span, passed[-1]), reason, budgets.state_of(budget, used))
         self._notes[tenant.name] = status
         return status
 
@@ -353,4 +339,4 @@ class BudgetMeters:
 def _marks(budget: Budget) -> list[Decimal]:
     """Return the GPU-seconds at which an event is due, the last of them the end."""
     whole = budget.gpu_hours * HOUR
-    return [*(part * whole for part in WARNED_AT), whole]
+    return [*(part * whole for part in budgets.WARNED_AT), whole]
