@@ -209,11 +209,9 @@ class Claimants:
 
     async def due(self) -> dict[str, ObservedPod]:
         """Return the pods that have to be read again, by uid, after a while."""
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
-        except TimeoutError:
-            pass
         self._woken.clear()
         due, self._due = self._due, set()
         if time.monotonic() >= self._again_at:

@@ -10,7 +10,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from math import inf
 from typing import NamedTuple
@@ -268,11 +267,10 @@ class DevicePreemption:
         if shared is not None:
             reservation = shared_with(shared, plan, now, rules.longest_grace)
             reservation = asking(reservation, plan.victims, state, rules.longest_grace)
-            begun = (
-                await nodes.write(shared, reservation)
-                if reservation.saving
-                else await self._evict_all(plan, shared, reservation, state, nodes)
-            )
+            if reservation.saving:
+                begun = await nodes.write(shared, reservation)
+            else:
+                begun = await self._evict_all(plan, shared, reservation, state, nodes)
         elif may_reserve(len(plan.nodes), there):
             reservation = reserve(plan, now, rules.longest_grace)
             begun = await nodes.reserve(reservation)
@@ -296,7 +294,7 @@ class DevicePreemption:
         def decide(gang: str, within: frozenset[str]) -> EvictionPlan | Phrase:
             return decide_preemption(gang, state, rules, within)
 
-        step = await asyncio.to_thread(partial(next_step, reservation, state, rules.longest_grace, decide))
+        step = await asyncio.to_thread(next_step, reservation, state, rules.longest_grace, decide)
         match step:
             case EvictionPlan():
                 await self._evict_all(step, reservation, reservation, state, nodes)
@@ -307,15 +305,10 @@ class DevicePreemption:
         return step is not None
 
     async def _evict_all(
-        self,
-        plan: EvictionPlan,
-        before: Reservation,
-        reservation: Reservation,
-        state: ClusterState,
-        nodes: ReservedNodes,
+        self, plan: EvictionPlan, before: Reservation, after: Reservation, state: ClusterState, nodes: ReservedNodes
     ) -> bool:
         """Write who is evicted, then evict; False where the reservation is no longer as it was `before`."""
-        after = with_victims(reservation, plan.victims, state)
+        after = with_victims(after, plan.victims, state)
         if not await nodes.write(before, after):
             return False
         for victim in plan.victims:
@@ -388,7 +381,5 @@ def _may_preempt(pod: PodState, policy: TierPolicy) -> bool:
 
 def _is_refusal(error: Failed) -> bool:
     """Tell whether a request will be refused again: by RBAC, or by somebody's webhook or policy."""
-    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and error.code not in (
-        HTTPStatus.UNAUTHORIZED,
-        HTTPStatus.TOO_MANY_REQUESTS,
-    )
+    passing = HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS
+    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and error.code not in passing

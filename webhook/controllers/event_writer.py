@@ -241,6 +241,14 @@ Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
 """Finds the outermost owner above a controller in a namespace."""
 
 
+async def workload_above(controller: OwnerReference, namespace: str, outermost: Outermost) -> OwnerReference:
+    """Return the outermost owner above a controller; the controller itself if there is none, or it can't be read."""
+    try:
+        return await outermost(namespace, controller) or controller
+    except Unreadable:
+        return controller
+
+
 EventReason = Literal["OverQuota", "Refused", "UpdateRefused", "Demoted", "GuessTooWeak"]
 
 
@@ -327,11 +335,7 @@ class PreemptionRecorder(msgspec.Struct, frozen=True):
         self.latest.appendleft(preemption)
         log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
         self.count(preemption)
-        try:
-            workload = await self.outermost(victim.namespace, of) or of
-        except Unreadable:
-            workload = of
-        about = Regarding.of(workload, victim.namespace)
+        about = Regarding.of(await workload_above(of, victim.namespace, self.outermost), victim.namespace)
         related = Regarding("v1", "Pod", victim.name, victim.uid, victim.namespace)
         self.writer.add(about, EVENT, preemption.sentence, related)
         await self.writer.written(about, EVENT, related)

@@ -26,14 +26,14 @@ from itertools import groupby, islice
 import msgspec
 from msgspec.structs import replace
 
-from webhook.controllers.event_writer import EventSeries, EventWriter, Outermost, Regarding
+from webhook.controllers.event_writer import EventSeries, EventWriter, Outermost, Regarding, workload_above
 from webhook.controllers.placements import seconds_between
 from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
-from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Phrase, Unreadable
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Phrase
 from webhook.objects.view import view
 from webhook.policy.quota.charges import Shortfall, together
 from webhook.policy.quota.queue_status import NoRoom, QueuedWorkload, QueueStatus, blocked_by, why_queued
@@ -284,19 +284,11 @@ class QueuedPods:
             return
         self._failing = False
         _remember(pod.uid, self._reported)
-        if metadata is not None:
-            await self._tell_workload(metadata, each.sentence)
-
-    async def _tell_workload(self, pod: Metadata, message: str) -> None:
-        if (controller := pod.controller) is None:
-            return
-        try:
-            workload = await self._outermost(pod.namespace, controller) or controller
-        except Unreadable:
-            workload = controller
-        if workload.uid not in self._reported:
-            _remember(workload.uid, self._reported)
-            self._events.add(Regarding.of(workload, pod.namespace), REASON, message)
+        if metadata is not None and metadata.controller is not None:
+            workload = await workload_above(metadata.controller, metadata.namespace, self._outermost)
+            if workload.uid not in self._reported:
+                _remember(workload.uid, self._reported)
+                self._events.add(Regarding.of(workload, metadata.namespace), REASON, each.sentence)
 
 
 def _remember(uid: str, remembered: OrderedDict[str, None]) -> None:
