@@ -164,6 +164,8 @@ class ObservedWorkloads:
         A broken object must not block the others of its kind.
         """
         metadata, partly_done, stopped = read(raw, Named).metadata, False, False
+        charges: tuple[Charge, ...] | None = None
+        about = {"kind": row.kind, "name": metadata.name}
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
@@ -175,13 +177,9 @@ class ObservedWorkloads:
             in_another = self.active.current().kinds.is_gang(metadata.controller)
             charges = () if in_another or is_deleted else await self.charges_of(tree, row, metadata)
         except Refused as refused:
-            log.warning(
-                "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
-            )
-            charges = None
+            log.warning("workload not counted", {**about, "reason": sentence(refused.refusal)})
         except (ValueError, TypeError, RecursionError):
-            log.exception("workload not counted", {"kind": row.kind, "name": metadata.name})
-            charges = None
+            log.exception("workload not counted", about)
         if charges is None:
             charges = self._known.get(metadata.uid) or None
         else:

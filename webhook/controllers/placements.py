@@ -164,13 +164,16 @@ class StuckPods:
 
         # 3. The pods that wait longest, and the pods that each could evict; in a thread, so that reviews go on.
         holders = cache(lambda name: [*_holders(used, name, policy)])
+        evicting = [tier.name for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption]
         inverted: dict[tuple[str, str], float] = {}
-        for each in _longest(waiting, policy):
-            pod = await self._unscheduled(each)
-            lower = await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
-            if lower:
-                seconds = seconds_between(each.since, datetime.now(UTC).isoformat()) or 0.0
-                inverted[each.tier, lower] = max(seconds, inverted.get((each.tier, lower), 0.0))
+        for tier in evicting:
+            of_tier = (each for each in waiting if each.tier == tier and waits_for_gpus_alone(each.why))
+            for each in nsmallest(MOST, of_tier, key=lambda each: each.since):
+                pod = await self._unscheduled(each)
+                lower = await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
+                if lower:
+                    seconds = seconds_between(each.since, datetime.now(UTC).isoformat()) or 0.0
+                    inverted[tier, lower] = max(seconds, inverted.get((tier, lower), 0.0))
         return Found(inverted, stranded)
 
     async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
@@ -183,18 +186,6 @@ class StuckPods:
         nominated = (tree.get("status") or {}).get("nominatedNodeName")
         elsewhere = nominated or seen.spec.node_name or seen.metadata.deletion_timestamp
         return seen if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
-
-
-def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:
-    """Yield the pods that wait longest, of each tier that evicts."""
-    of_tier: dict[str, list[WaitingPod]] = {
-        tier.name: [] for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption
-    }
-    for each in waiting:
-        if each.tier in of_tier and waits_for_gpus_alone(each.why):
-            of_tier[each.tier].append(each)
-    for pods in of_tier.values():
-        yield from nsmallest(MOST, pods, key=lambda each: each.since)
 
 
 def _lower(
