@@ -307,11 +307,8 @@ def seconds_since(time: str) -> float | None:
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
 
 
-_PREEMPTED = Source(
-    path("v1", "events"),
-    {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"},
-    key="uid",
-)
+_OF_PODS = {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"}
+_PREEMPTED = Source(path("v1", "events"), _OF_PODS, key="uid")
 """The watch of preemptions. It ends early, because Events have no bookmarks: the API server does not cache them, and a
 silent watch would be taken for a broken one."""
 

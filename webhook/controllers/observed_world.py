@@ -220,11 +220,10 @@ class ObservedWorld:
 
     def status(self, version: Version, count: Count) -> Status:
         now, before = datetime.now(UTC).strftime(RFC_3339), version.quota.status
+        policy, overlap = self.observed_workloads.active.current(), self.cluster.overlap(version.name)
         hours = self.hours.status(version.active, before)
         found = replace(version.quota, tenant=version.tenant, status=before | hours)
-        fields = hours | conditions_of(
-            found, self.cluster.overlap(version.name), self.observed_workloads.active.current(), count, now
-        )
+        fields = hours | conditions_of(found, overlap, policy, count, now)
         fields |= self.queues.status(version.name, before, has_queue=version.active.has_queue)
         return fields | self.pending.status(version.name, before)
 

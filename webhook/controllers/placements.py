@@ -202,10 +202,9 @@ def _lower(
         return ""
     (name,) = asks
     waiting = Waiting(asks, spec.priority or 0, evicts="never" if spec.preemption_policy == "Never" else "lower")
-    alike = (each for each in nodes if each.open and [*each.offers] == [name])
-    fitting = [
-        NodeForPod(each.name, each.offers, obstacle(spec, each.name, each.labels, each.taints)) for each in alike
-    ]
+    alike = [each for each in nodes if each.open and [*each.offers] == [name]]
+    obstacles = (obstacle(spec, each.name, each.labels, each.taints) for each in alike)
+    fitting = [NodeForPod(each.name, each.offers, why) for each, why in zip(alike, obstacles, strict=True)]
     victim = to_evict(waiting, fitting, holders(name))
     return victim.tier if victim else ""
 

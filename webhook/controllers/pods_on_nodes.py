@@ -131,9 +131,8 @@ class PodsOnNodes:
         self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
-        self.observer.observe_all(
-            {uid: counted(each.holding, self.flavor_on(each.node)) for uid, each in found.items() if each.holding}
-        )
+        using = ((uid, each.holding, each.node) for uid, each in found.items() if each.holding)
+        self.observer.observe_all({uid: counted(holding, self.flavor_on(node)) for uid, holding, node in using})
         self.all_listed()
 
     def node_changed(self, node: str) -> None:
