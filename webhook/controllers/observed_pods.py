@@ -9,14 +9,13 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from itertools import chain
 from sys import intern
 from typing import Self
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import ENDED, LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose, seen_pod
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
+from webhook.controllers.claimed_devices import PodClaims
 from webhook.controllers.placements import seconds_between
 from webhook.controllers.pods_on_nodes import (
     NO_CLAIMS,
@@ -137,9 +136,7 @@ class ObservedPods(PodsOnNodes):
         self._active = active
         self._informer: PodInformer[ObservedPod] | None = None
         self._known_since = 0.0
-        self._claims: ClaimInformer | None = None
-        self._claimants = Claimants()
-        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
+        self._claims = PodClaims(cluster.lookups, None, self._counts)
         self._lookup_share = LookupShare()
         cluster.known.nodes.subscribe(self.node_changed)
         active.subscribe(self._relist)  # other resources may count now, and weigh differently
@@ -154,30 +151,29 @@ class ObservedPods(PodsOnNodes):
         return time.monotonic() - self._known_since if self.synced else 0.0
 
     def problems(self) -> list[str]:
-        followed = [each.problems() for each in (self._informer, self._claims) if each is not None]
-        return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
+        of_pods = self._informer.problems() if self._informer else []
+        return [*of_pods, *self._claims.problems(), *self._cluster.known.nodes.problems()]
 
     @asynccontextmanager
     async def following(self, observer: PodView) -> AsyncIterator[Self]:
         """Pass all existing pods to the observer by a quorum list, and then each change."""
         self.begin(observer)
-        self._claimants = Claimants()
-        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
-            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
-            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
-                self._informer, self._known_since = pods, time.monotonic()
-                reading = list[asyncio.Task[None]]()
-                try:
-                    await patiently("all pods", pods.wait_synced(), pods.problems)
-                    self._known_since = time.monotonic()
-                    reading.append(asyncio.create_task(self._read_again()))
-                    yield self
-                finally:
-                    for task in reading:
-                        task.cancel()
-                    await asyncio.gather(*reading, return_exceptions=True)
-                    self._informer = self._claims = None
-                    self.begin(PodView(lambda _: None))
+        self._claims = PodClaims(self._cluster.lookups, None, self._counts)
+        informer = PodInformer(self._client, self._project, self._pod_changed, self._pods_listed)
+        async with self._claims.followed(self._client), informer as pods:
+            self._informer, self._known_since = pods, time.monotonic()
+            reading = list[asyncio.Task[None]]()
+            try:
+                await patiently("all pods", pods.wait_synced(), pods.problems)
+                self._known_since = time.monotonic()
+                reading.append(asyncio.create_task(self._read_again()))
+                yield self
+            finally:
+                for task in reading:
+                    task.cancel()
+                await asyncio.gather(*reading, return_exceptions=True)
+                self._informer = self._claims.watched = None
+                self.begin(PodView(lambda _: None))
 
     async def ended_since(self, since: float) -> list[tuple[str, Placed]]:
         """Return the pods on nodes that have ended after a time and still exist, by uid. Raises ApiError."""
@@ -263,19 +259,12 @@ class ObservedPods(PodsOnNodes):
         return None if labels is None else flavor_on(labels, self._active.current().flavors) or NO_FLAVOR
 
     def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
-        self._claimants.pod_changed(uid, found)
-        if found is None:
-            self._devices.forget(uid)
-        elif not self._devices.is_current(found.claimed):
-            self._claimants.read_again(uid)
+        self._claims.pod_changed(uid, found)
         if self._informer is not None and not (found and found.claimed.unread):
             self.pod_changed(uid, found)
 
     def _pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
-        self._claimants.pods_listed(found)
-        self._devices.forget_all_but(found)
-        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
-            self._claimants.read_again(uid)
+        self._claims.pods_listed(found)
         if self._informer is not None:
             self.pods_listed(found)
 
@@ -286,7 +275,7 @@ class ObservedPods(PodsOnNodes):
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
         """Reduce a pod to its GPUs and how it waits; None for a pod that does not count."""
         policy, metadata, spec = self._active.current(), seen.metadata, seen.spec
-        claimed = await self._devices.of(seen) if spec.resource_claims else NO_CLAIMS
+        claimed = await self._claims.of(seen) if spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy)
         if charge is None and not (claimed.unread or metadata.deletion_timestamp) and seen.waits_for_quota:
             # A pod without GPUs waits behind our gate with its gang.
@@ -344,14 +333,13 @@ class ObservedPods(PodsOnNodes):
     async def _read_again(self) -> None:
         """Count pods again when their claims have changed or can be read now, because no pod event shows that."""
         while True:
-            for uid, pod in (await self._claimants.due()).items():
+            for uid, pod in (await self._claims.due()).items():
                 try:
                     found = await self._following.find(pod.namespace, pod.name)
-                    is_newest = self._claimants.get(uid) is pod  # otherwise an event was newer
-                    if is_newest and found is not None and found[0] == uid:
+                    if self._claims.is_newest(uid, pod) and found is not None and found[0] == uid:
                         self._pod_changed(*found)
                 except ApiError as error:
                     log.warning("claims not counted", {"pod": pod.name, "reason": str(error)})
-                    self._claimants.read_again(uid)
+                    self._claims.read_again(uid)
                 except Exception:
                     log.exception("claims not counted", {"pod": pod.name})
