@@ -276,7 +276,7 @@ class AskedSaves:
         self.reports.asked = {uid: each.request for uid, each in self._asked.items()}
 
     def _training(self, pod: PodAtRisk, report: Report, policy: TierPolicy, now: float) -> Training:
-        holding, work = pod.holding, pod.pod.work
+        holding, work = pod.holding, pod.work
         shares = {("volumeClaim", f"{holding.namespace}/{each}") for each in work.volume_claims}
         shares.add(("tenant", self.tenant_name(holding.namespace) or ""))
         finished = report.finished
@@ -294,7 +294,7 @@ class AskedSaves:
             work.max_at_risk or policy.saves.max_at_risk.get(pod.tier),
             work.save_requested if work.save_requested and work.save_requested <= now + SKEW else None,
             self.evicted().get(pod.uid),
-            *(self.node_goes(pod.pod.node) or ("", 0.0)),
+            *(self.node_goes(pod.node) or ("", 0.0)),
             retry=self._pauses.get(pod.uid, Pause()).failures,
         )
 

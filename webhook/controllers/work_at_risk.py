@@ -19,7 +19,7 @@ import msgspec
 
 from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.gpu_seconds import counted_once
-from webhook.controllers.pods_on_nodes import WorkingPod
+from webhook.controllers.pods_on_nodes import PodWork, WorkingPod
 from webhook.kube.client import FIELD_MANAGER, RFC_3339, Client, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
@@ -39,23 +39,18 @@ SUM_SECONDS = 10.0
 class PodAtRisk(NamedTuple):
     """A pod that would lose its work since `since`, in seconds since 1970. `exact`: since a reported save."""
 
-    pod: WorkingPod
+    uid: str
+    holding: Holding
+    node: str
+    work: PodWork
     gpus: float
     since: float
     exact: bool
 
     @property
-    def uid(self) -> str:
-        return self.pod.uid
-
-    @property
-    def holding(self) -> Holding:
-        return self.pod.holding
-
-    @property
     def tier(self) -> str:
         """The tier on which it counts; "" for none."""
-        return self.pod.holding.charge.tier or ""
+        return self.holding.charge.tier or ""
 
 
 @dataclass(eq=False)
@@ -96,7 +91,7 @@ class WorkAtRisk:
             saved = self.last_save(pod.uid)
             ((_, _, gpus),) = counted_once([("", pod.holding)], claims)
             since = pod.work.since if saved is None else max(saved.at, pod.work.since)
-            yield PodAtRisk(pod, float(gpus), since, saved is not None)
+            yield PodAtRisk(*pod, float(gpus), since, saved is not None)
 
 
 log = logging.getLogger(__name__)
