@@ -226,8 +226,7 @@ class AskedSaves:
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
         """Yield the pods with more unsaved work than their bound allows, by tier, as a metric has them."""
-        for tier, count in self._over.items():
-            yield (tier,), float(count)
+        yield from (((tier,), float(count)) for tier, count in self._over.items())
 
     @property
     def under_way(self) -> int:

@@ -85,13 +85,12 @@ class JudgingOrder:
     _judged: dict[str, _LastJudged] = field(default_factory=dict)
     _rests_until: float = 0.0
 
-    def due(self, waiting: Iterable[PodState], now: float) -> list[str]:
+    def due(self, waiting: Sequence[PodState], now: float) -> list[str]:
         """Return the gangs that wait and were not judged a moment ago. `now` is in seconds since 1970.
 
         In each namespace the highest tier is first, then what was judged longest ago. The first of all namespaces come
         before the second of any.
         """
-        waiting = list(waiting)
         gangs = {each.gang for each in waiting}
         self._judged = {gang: judged for gang, judged in self._judged.items() if gang in gangs}
         if self.clock() < self._rests_until:
@@ -190,8 +189,7 @@ class DevicePreemption:
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
         """The nodes that are reserved now, by tier, as a metric has them."""
-        for tier, count in self._reserved.items():
-            yield (tier,), float(count)
+        yield from (((tier,), float(count)) for tier, count in self._reserved.items())
 
     def _is_wanted(self) -> bool:
         return self.leading() and self.policy().device_preemption != "Off"
