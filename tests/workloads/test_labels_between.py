@@ -43,7 +43,8 @@ def ways(row: KindRow) -> Iterator[tuple[str, list[str]]]:
     """Yield each template of the manifest, and the places on the way to it, the nearest first."""
     tree = given(row)[0].tree
     for each in own_templates(tree, row):
-        yield each.path, [passed.place for passed in each.passed if not passed.place.startswith("runtime.")]
+        places = [passed.place.partition(".")[2] for passed in each.passed]
+        yield each.path, [place for place in places if not place.startswith("runtime.")]
 
 
 async def judged(document: Document, tree: Tree, others: list[Document]) -> Finding:

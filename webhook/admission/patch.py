@@ -20,7 +20,7 @@ from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
-from webhook.policy.preemption.tolerations import ReservedNodesAccess, undue
+from webhook.policy.preemption.node_state import ReservedNodesAccess, undue
 from webhook.policy.quota.demand import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]

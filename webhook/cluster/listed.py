@@ -28,7 +28,7 @@ from webhook.policy.assignment.request import TIER_LABEL, gang_beyond
 from webhook.policy.checkpoint.hook_plan import CHECKPOINT, grace_of
 from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
-from webhook.policy.preemption.disruption_budget import DisruptionBudget, disruption_budget
+from webhook.policy.preemption.cluster_state import DisruptionBudget, disruption_budget
 from webhook.policy.preemption.node_state import SchedulableNode
 from webhook.policy.quota.charges import flavor_on, named_flavor, tier_counted
 from webhook.policy.quota.demand import asked_of, gpu_holders, let_in_with, peak_request, used_gpus

@@ -26,12 +26,10 @@ from webhook.objects.storage import (
 )
 from webhook.objects.view import Tree, read, view
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice, inventory
-from webhook.policy.preemption.cluster_state import ClusterState
-from webhook.policy.preemption.disruption_budget import disruption_budget
+from webhook.policy.preemption.cluster_state import ClusterState, StorageState, disruption_budget
 from webhook.policy.preemption.node_state import NodeState, SchedulableNode, node_state
 from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_state
 from webhook.policy.preemption.reservation import Reservation, reservations_on
-from webhook.policy.preemption.storage_state import StorageState
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.claims import GROUP

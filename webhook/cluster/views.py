@@ -26,7 +26,8 @@ from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
-from webhook.policy.workloads.workload import Devices, Workload, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from webhook.policy.placement import (
     plan_scheduling,
     with_node_selector,
 )
-from webhook.policy.preemption.tolerations import ReservedNodesAccess, reserved_nodes_access
+from webhook.policy.preemption.node_state import ReservedNodesAccess, reserved_nodes_access
 from webhook.policy.quota.charges import (
     Charge,
     GangPart,

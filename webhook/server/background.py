@@ -10,18 +10,14 @@ import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.asked_saves import AskedSaves
-from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.asked_saves import AskedSaves, EndingNodes, SaveReports
+from webhook.controllers.backstop_writer import BackstopWriter
 from webhook.controllers.device_preemption import DevicePreemption
-from webhook.controllers.ending_nodes import EndingNodes
-from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.evicted_pods import EvictedPods
+from webhook.controllers.event_writer import EventWriter, PreemptionRecorder, VerdictEvents
+from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
-from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
-from webhook.controllers.preemption_watch import PreemptionWatch
-from webhook.controllers.save_reports import SaveReports
-from webhook.controllers.stuck_pods import StuckPods
-from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
+from webhook.controllers.placements import StuckPods
+from webhook.controllers.rounds import CeilingsWriter, NamespaceEvents, PolicyMap, PolicyPublisher
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.preemption.reservation import ReservationEnd

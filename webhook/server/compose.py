@@ -19,7 +19,7 @@ from webhook.cluster.watched import Watched
 from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
+from webhook.controllers.rounds import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
 from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers

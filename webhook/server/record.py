@@ -14,7 +14,7 @@ from webhook.admission.review import Request, flat
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
-from webhook.controllers.verdict_events import EventReason, Notice
+from webhook.controllers.event_writer import EventReason, Notice
 from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Phrase, Refusal, Refused, shown
 from webhook.objects.view import read

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from certs.source import Bundle
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.save_reports import Progress, SaveReports
+from webhook.controllers.asked_saves import Progress, SaveReports
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.objects.view import listed, mapped

@@ -8,15 +8,13 @@ from uuid import uuid4
 from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Outermost
 from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
-from webhook.controllers.placements import OpenedGates, Placements
-from webhook.controllers.queue_statuses import QueueStatuses
-from webhook.controllers.queued_pods import QueuedPods
-from webhook.controllers.verdict_events import Outermost
+from webhook.controllers.placements import Placements
+from webhook.controllers.queued_pods import QueuedPods, QueueStatuses
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore
@@ -80,8 +78,7 @@ class ReplicaLedger:
                 metrics.observe("gpu_tiers_queued_seconds", seconds, holding.charge.tier or "")
             self.queued.opened(uid, holding, seconds)
 
-        self.gates = OpenedGates(opened)
-        self.pods = pods = ObservedPods(cluster, active, self.placements.note_bound, self.gates)
+        self.pods = pods = ObservedPods(cluster, active, self.placements.note_bound, opened)
         self.queues = QueueStatuses(pods.workload_of, changed, self.queued.show)
         knows = self.knows_pods
         self.pending = PendingGpus(pods.unplaced, pods.running, cluster.known, knows, changed)

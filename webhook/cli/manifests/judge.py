@@ -41,8 +41,7 @@ from webhook.policy.quota.tenant_status import newly_unknown
 from webhook.policy.values.facts import with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
-from webhook.policy.workloads.templates import pod_templates, pods_of
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.templates import pod_templates, pods_of, workload
 
 Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""

@@ -13,7 +13,7 @@ from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfi
 from webhook.config.published import InstalledPolicy
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import first_of
-from webhook.policy.preemption.disruption_budget import DisruptionBudget
+from webhook.policy.preemption.cluster_state import DisruptionBudget
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
