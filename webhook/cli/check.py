@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated
 
 import typer
 from msgspec.structs import replace
@@ -13,8 +12,9 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_running
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, how_to_get
-from webhook.cli.output import Answer, FormOption, Table, write
+from webhook.cli.cluster.target import Target, how_to_get
+from webhook.cli.options import with_options
+from webhook.cli.output import Answer, Form, Table, write
 from webhook.cluster.webhook_configurations import OF_PODS
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
@@ -96,15 +96,8 @@ class CheckReport(Shown, frozen=True):
     way_out: str = ""
 
 
-def check(
-    wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to repeat the check until nothing fails: 90s, 3m, 1h.")
-    ] = "0s",
-    output: FormOption = "table",
-    namespace: NamespaceOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-) -> None:
+@with_options
+def check(wait: str = "0s", output: Form = "table", namespace: str | None = None, *, target: Target) -> None:
     """Check whether the webhook of a cluster works: it is reached, has a leader and a policy, and counts.
 
     Use it to ask whether gpu-tiers works now. `lint` looks for mistakes in how it is set up, and `audit` judges the
@@ -116,8 +109,7 @@ def check(
     if everything works, with 1 if something fails, with 3 if nothing fails and a right is missing to check the rest,
     and with 2 if the cluster can't be asked.
     """
-    target, seconds = Target(kubeconfig, context), _seconds(wait)
-    report = answered(lambda: _reported(target, namespace, seconds))
+    report = asyncio.run(_reported(target, namespace, _seconds(wait)))
     rows = [(each.name, each.word, each.what) for each in report.checks]
     way_out = (report.way_out,) if report.way_out else ()
     write(Answer(report, [Table(("Check", "Answer", "What"), rows)], (*way_out, *report.missing)), output)

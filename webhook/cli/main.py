@@ -72,9 +72,14 @@ class KubectlGroup(TyperGroup):
         return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a wrong option value is reported in the words of the policy file's mistakes."""
+        """Run a command. Without an answer, the program prints the reason and ends with 2.
+
+        A wrong option value is reported in the words of the policy file's mistakes.
+        """
         try:
             return super().invoke(ctx)
+        except typer.Exit:
+            raise
         except typer.BadParameter as error:
             from pydantic import ValidationError  # noqa: PLC0415 - most commands take no such option
 
@@ -82,6 +87,11 @@ class KubectlGroup(TyperGroup):
 
             if isinstance(error.__cause__, ValidationError):
                 error.message = fault(error.__cause__.errors()[0])
+            raise
+        except Exception as error:
+            from webhook.cli.cluster.target import end_without_answer  # noqa: PLC0415 - only a failure needs it
+
+            end_without_answer(error)
             raise
 
     def main(self, *args: Any, **extra: Any) -> Any:

@@ -3,12 +3,12 @@
 import asyncio
 import re
 import time
-from typing import Annotated
 
 import msgspec
 import typer
 
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.target import Target
+from webhook.cli.options import with_options
 from webhook.cli.output import fail
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.kube.client import Client, listed_objects, path
@@ -28,19 +28,9 @@ GUARDED = (
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: spec.schedulingGates")
 
 
+@with_options
 def open_gates(
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: all.")] = None,
-    yes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--yes", help="Open the gates. Default: only count them.")
-    ] = False,
-    nodes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--nodes", help="Also end all reservations of nodes (preemption.dra).")
-    ] = False,
-    wait_seconds: Annotated[
-        float, typer.Option(min=0, help="Try again until none waits, or none was opened for so many seconds.")
-    ] = 0,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *, namespace: str | None = None, yes: bool = False, nodes: bool = False, wait_seconds: float = 0, target: Target
 ) -> None:
     """Let all queued pods (onExceed: Hold) start, whatever the quotas say: for an emergency, or an uninstall.
 
@@ -51,16 +41,15 @@ def open_gates(
     These pods may exceed the quotas; nothing is evicted for that. First weaken the admission policy that keeps their
     gates shut: docs/break-glass.md. Exits with 2 if a gate stays shut.
     """
-    target = Target(kubeconfig, context)
     if not yes:
-        count = answered(lambda: _count(target, namespace))
+        count = asyncio.run(_count(target, namespace))
         pods = "1 pod waits" if count == 1 else f"{count} pods wait"
         summary = f"{pods} behind the gate {QUOTA_GATE}"
         typer.echo(f"{summary}. To start them, add --yes; this may overdraw quotas.")
         return
-    opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
+    opened, problems = asyncio.run(_open_all(target, namespace, wait_seconds))
     if nodes:
-        cleared = answered(lambda: _clear_nodes(target))
+        cleared = asyncio.run(_clear_nodes(target))
         typer.echo(f"Reservations ended: {cleared}.")
     overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")

@@ -1,39 +1,53 @@
-"""A command that takes one struct, which typer fills: each field is an option."""
+"""Commands: each parameter of a function is an option or an argument, which options.yaml describes."""
 
 from collections.abc import Callable, Mapping
-from inspect import Parameter, Signature
-from typing import Annotated, Any, TypeVar, get_type_hints
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
 
 import typer
 from msgspec import NODEFAULT, Struct, structs
 
-Options = TypeVar("Options", bound=Struct)
+from webhook.objects.data_files import data_file
+
+_OPTIONS: Mapping[str, Mapping[str, dict[str, Any]]] = data_file(__name__, "options.yaml")
 
 
 def with_options(
-    options: type[Options], table: Mapping[str, dict[str, Any]] | None = None
-) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Make a command of a function that takes `options`.
+    function: Callable[..., None], table: Mapping[str, dict[str, Any]] | None = None
+) -> Callable[..., None]:
+    """Make a command of a function. A parameter that is a struct stands for the struct's fields.
 
-    Each field is Annotated with its typer.Option, or the table has what that takes; `flag` is its name.
+    The table has what typer takes of each parameter; a parameter that it lacks is Annotated. `flag` has the names of an
+    option, and `argument` the placeholder of an argument.
     """
+    described = {**_OPTIONS["shared"], **_OPTIONS.get(function.__name__, {})} if table is None else table
+    found: list[Parameter] = []
+    groups: dict[str, type[Struct]] = {}
+    for each in signature(function).parameters.values():
+        if isinstance(each.annotation, type) and issubclass(each.annotation, Struct):
+            groups[each.name] = each.annotation
+            for field in structs.fields(each.annotation):
+                default = Parameter.empty if field.default is NODEFAULT else field.default
+                found.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type))
+        else:
+            found.append(each.replace(kind=Parameter.KEYWORD_ONLY))
 
-    def command_of(function: Callable[[Options], None]) -> Callable[..., None]:
-        def command(**values: object) -> None:
-            function(options(**values))
+    def run(**values: object) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in group.__struct_fields__})
+        function(**values)
 
-        hints = get_type_hints(options, include_extras=True)
-        command.__doc__ = function.__doc__
-        parameters = []
-        for field in structs.fields(options):
-            default = Parameter.empty if field.default is NODEFAULT else field.default
-            annotation = hints[field.name]
-            if table is not None:
-                about = dict(table[field.name])
-                flags = (about.pop("flag"),) if "flag" in about else ()
-                annotation = Annotated[annotation, typer.Option(*flags, **about)]
-            parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return command
+    run.__doc__ = function.__doc__
+    run.__signature__ = Signature([_described(each, described.get(each.name)) for each in found])  # type: ignore[attr-defined]
+    return run
 
-    return command_of
+
+def _described(parameter: Parameter, about: Mapping[str, Any] | None) -> Parameter:
+    if about is None:
+        return parameter
+    further = {name: value for name, value in about.items() if name not in ("flag", "argument")}
+    if "argument" in about:
+        typed: object = typer.Argument(metavar=about["argument"], **further)
+    else:
+        typed = typer.Option(*about.get("flag", "").split(), **further)
+    return parameter.replace(annotation=Annotated[parameter.annotation, typed])

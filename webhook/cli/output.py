@@ -5,7 +5,7 @@ Without an answer the command prints the reason, and ends with exit code 2.
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 import typer
@@ -30,7 +30,6 @@ def warn(sentence: str) -> None:
 
 
 Form = Literal["table", "json", "yaml", "markdown"]
-FormOption = Annotated[Form, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
 
 
 class Table(msgspec.Struct, frozen=True):

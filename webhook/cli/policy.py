@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import typer
@@ -14,18 +13,17 @@ from msgspec.structs import asdict, replace
 
 from webhook.cli.cluster.installed import fields_named, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.target import Target
 from webhook.cli.cluster.workloads import Gathering, workloads_of
-from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.documents import Document, LeftOut, documents
 from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import is_fact, verdict_of
-from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
+from webhook.cli.manifests.inputs import Inputs
 from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
 from webhook.cli.options import with_options
-from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout
-from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, policy_of, preset_file
 from webhook.config.model import PolicyFile
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
@@ -210,44 +208,20 @@ NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Compare and check policy files.")
 
 
-@app.callback()
-def policy_commands() -> None:
-    """Compare and check policy files."""
-
-
-class DiffOptions(msgspec.Struct, frozen=True):
-    """The options of a comparison."""
-
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset; the new one if it is the only one.")]
-    new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None
-    workloads: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE|FOLDER|-", help="Manifests of workloads; - is standard input. Without any, the cluster."
-        ),
-    ] = None
-    filename: FilenameOption = None
-    tenants: TenantsOption = None
-    new_tenants: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="With --tenants: the TenantQuotas that will replace them (repeatable)."),
-    ] = None
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            help="Compare only this namespace (for manifests: that of objects without one).",
-        ),
-    ] = None
-    output: FormOption = "table"
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
-
-
 @app.command("diff")
-@with_options(DiffOptions)
-def diff(asked: DiffOptions) -> None:
+@with_options
+def diff(
+    old: str,
+    new: str | None = None,
+    workloads: list[str] | None = None,
+    filename: list[str] | None = None,
+    tenants: list[Path] | None = None,
+    new_tenants: list[Path] | None = None,
+    namespace: str | None = None,
+    output: Form = "table",
+    *,
+    target: Target,
+) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
     Use it to ask what a change of the policy would do. `review` shows the answers of one policy, `test` checks what
@@ -260,19 +234,21 @@ def diff(asked: DiffOptions) -> None:
     Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
-    target, named = Target(asked.kubeconfig, asked.context), [*(asked.workloads or ()), *(asked.filename or ())]
-    if named:
+    inputs = Inputs(workloads, filename)
+    if inputs.given:
         target.refuse_if_named("about manifests")
-        if asked.new_tenants and not asked.tenants:
+        if new_tenants and not tenants:
             fail("--new-tenants: needs --tenants, which names the TenantQuotas before the change")
-        sets = asked.tenants or (), asked.new_tenants or asked.tenants or ()
-        compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), sets)
-    elif asked.tenants or asked.new_tenants:
+        if new is None:
+            fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
+        sets = tenants or (), new_tenants or tenants or ()
+        compared = asyncio.run(_of_files(old, new, inputs, namespace, sets))
+    elif tenants or new_tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
-        before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
-        compared = answered(lambda: _of_cluster(before, after, asked.namespace, target))
-    write(answer(compared), asked.output)
+        before, after = (old, new) if new else (None, old)
+        compared = asyncio.run(_of_cluster(before, after, namespace, target))
+    write(answer(compared), output)
     sys.stdout.flush()
     raise typer.Exit(CHANGES if compared.changes else 0)
 
@@ -286,35 +262,28 @@ class Compared(msgspec.Struct, frozen=True):
     missing: Sequence[str] = ()
 
 
-def _of_files(old: str, new: str | None, inputs: Inputs, sets: tuple[Sequence[Path], Sequence[Path]]) -> Compared:
-    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces."""
-    if new is None:
-        fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
-    try:
-        files = fields_named(old), fields_named(new)
-        policies = policy_of(files[0]), policy_of(files[1])
-        asked = inputs.read()
-        judged = [each for each in asked if not is_fact(each)]
-        worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
-        clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
-        comparison = Comparison(*zip(map(in_all, clusters), policies, strict=True))
-        known = [(each.known.tenants(), each.known.namespaces()) for each in clusters]
-        old_side, new_side = ((*facts, policy) for facts, policy in zip(known, policies, strict=True))
-        of_tenants = [*tenant_changes(old_side, new_side)]
-        changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
-    notes = [
-        *_notes(*policies, files),
-        *(() if any(tenants for tenants, _ in known) else (NO_TENANTS,)),
-        *(f"left out: {each}" for each in inputs.left_out),
-    ]
+async def _of_files(
+    old: str, new: str, inputs: Inputs, namespace: str | None, sets: tuple[Sequence[Path], Sequence[Path]]
+) -> Compared:
+    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces.
+
+    Raises BadInput, ConfigError.
+    """
+    files, left_out = (fields_named(old), fields_named(new)), list[LeftOut]()
+    policies = policy_of(files[0]), policy_of(files[1])
+    asked = inputs.read(namespace, left_out)
+    judged = [each for each in asked if not is_fact(each)]
+    worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
+    clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
+    comparison = Comparison(*zip(map(in_all, clusters), policies, strict=True))
+    known = [(each.known.tenants(), each.known.namespaces()) for each in clusters]
+    old_side, new_side = ((*facts, policy) for facts, policy in zip(known, policies, strict=True))
+    of_tenants = [*tenant_changes(old_side, new_side)]
+    found = [await comparison.judged(each) for each in shown_while("judging", judged)]
+    changes = [*of_tenants, *(change for _, change in found if change)]
+    without = () if any(tenants for tenants, _ in known) else (NO_TENANTS,)
+    notes = [*_notes(*policies, files), *without, *(f"left out: {each}" for each in left_out)]
     return Compared(changes, len(judged) + len(of_tenants), notes)
-
-
-async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found = [await comparison.judged(each) for each in shown_while("judging", asked)]
-    return [change for _, change in found if change]
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
@@ -363,7 +332,8 @@ def answer(compared: Compared) -> Answer:
 
 
 @app.command("check")
-def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
+@with_options
+def check_policy(file: Path) -> None:
     """Check a policy file: print each mistake with its field's path, or sum up a valid file in one line.
 
     Use it to ask whether the webhook would accept the file. `lint --policy` also finds what is valid but unwise.
@@ -372,10 +342,7 @@ def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", hel
 
     Exits with 2 if the file has a mistake.
     """
-    try:
-        found = fields_named(file)
-    except ConfigError as error:
-        fail(str(error))
+    found = fields_named(file)
     preset = DEFAULT_PRESET if found.preset is None else found.preset
     own = not preset or found.tiers != preset_file(preset).tiers
     source = "tiers of its own" if own else f"tiers of preset {preset}"

@@ -1,20 +1,20 @@
 """`gpu-tiers posture`: which tier can evict which."""
 
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.options import with_options
 from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.cluster.scheduling_view import node_reservations
-from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
 from webhook.report.gpus_now import at_risk_by_tier, read_risks
 from webhook.report.node_reservation import reservations_shown
@@ -22,17 +22,14 @@ from webhook.report.posture import Posture, posture_of
 from webhook.report.tenants import not_ready
 
 
+@with_options
 def posture(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
-    policy: Annotated[
-        Path | None, typer.Option(help="Show the posture of a policy file or preset, without a cluster.")
-    ] = None,
-    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
-    output: Annotated[
-        Literal[Form, "svg"], typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
-    ] = "table",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *,
+    tenant: list[str] | None = None,
+    policy: Path | None = None,
+    at_risk: bool = False,
+    output: Literal[Form, "svg"] = "table",
+    target: Target,
 ) -> None:
     """Show which tiers and other PriorityClasses can evict which, what is saved then, and what each tenant may use.
 
@@ -45,19 +42,15 @@ def posture(
     those named. `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it.
     Exits with 2 if there is no such tenant, or no answer.
     """
-    target = Target(kubeconfig, context)
     if policy is not None:
         target.refuse_if_named("about a policy file")
         if at_risk:
             fail("--at-risk reads the pods of a cluster: leave out --policy")
         if tenant:
             fail(f"--policy: a policy file has no tenants; leave out {', '.join(tenant)}, or leave out --policy")
-        try:
-            found = posture_of(policy_in(policy))
-        except ConfigError as error:
-            fail(str(error))
+        found = posture_of(policy_in(policy))
     else:
-        found = answered(lambda: _of_cluster(target, at_risk=at_risk, names=tenant or ()))
+        found = asyncio.run(_of_cluster(target, at_risk=at_risk, names=tenant or ()))
     shown = replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, tenant or ())))
     if output == "svg":
         sys.stdout.write(posture_file(shown))

@@ -7,13 +7,13 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
-import typer
-
+from webhook.cli.manifests.documents import BadInput
+from webhook.cli.options import with_options
 from webhook.cli.output import Answer, Table, fail, write
 from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.work_lost import Work, summed
@@ -21,16 +21,12 @@ from webhook.report.latest import NOT_SAVED, saved_share
 from webhook.report.shown import Shown
 from webhook.server.metric_table import TABLE
 
-PrometheusOption = Annotated[
-    str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
-]
-
 TIMEOUT = 30.0
 MOST_BYTES = 32 * 2**20
 """Bytes of an answer: some 100,000 series."""
 
 
-class NoAnswer(Exception):  # noqa: N818 - what is said of it
+class NoAnswer(BadInput):
     """A question without an answer; the text says why, and what to do."""
 
 
@@ -130,13 +126,9 @@ NO_PROMETHEUS = (
 )
 
 
+@with_options
 def loss_report(
-    since: Annotated[str, typer.Option(help="How far back to look, such as 7d or 4w.")] = "7d",
-    prometheus: PrometheusOption = "",
-    output: Annotated[
-        Literal["table", "markdown", "csv", "json", "yaml"],
-        typer.Option("--output", "-o", "--format", help="table, markdown, csv, json or yaml."),
-    ] = "table",
+    since: str = "7d", prometheus: str = "", output: Literal["table", "markdown", "csv", "json", "yaml"] = "table"
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
@@ -149,15 +141,12 @@ def loss_report(
     """
     if not prometheus:
         fail(NO_PROMETHEUS)
-    try:
-        require_since(since)
-        pods, lost = (
-            numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
-            for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
-        )
-        of_hour = prices(prometheus)
-    except NoAnswer as problem:
-        fail(str(problem))
+    require_since(since)
+    pods, lost = (
+        numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
+        for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
+    )
+    of_hour = prices(prometheus)
     found = report_of(since, pods, lost, of_hour)
     cells, columns = [each.cells for each in found.rows], PRICED if of_hour else COLUMNS
     if output == "csv":

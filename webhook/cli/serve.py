@@ -1,6 +1,7 @@
 """`gpu-tiers serve`. The server is imported at its start, so that no other command waits for that."""
 
 import logging
+from functools import partial
 
 import typer
 
@@ -15,7 +16,7 @@ from webhook.server import logs
 from webhook.server.settings import Settings
 
 
-@with_options(Settings, data_file("webhook.server.settings", "settings.yaml"))
+@partial(with_options, table=data_file("webhook.server.settings", "settings.yaml"))
 def serve(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM.
 

@@ -1,17 +1,16 @@
 """`gpu-tiers usage`: the usage of each tenant's quota, now or over some time."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Annotated
-
-import typer
 
 from webhook.cli.cluster.lease import warn_if_nobody_leads
-from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.cluster.target import Target, tenants_named
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.prometheus import NoAnswer, PrometheusOption, gpu_hours_answer
+from webhook.cli.options import with_options
+from webhook.cli.output import Answer, Form, Table, fail, write
+from webhook.cli.prometheus import gpu_hours_answer
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.work_lost import Work, summed
@@ -22,14 +21,15 @@ BAR = 20
 """Characters of a whole bar."""
 
 
+@with_options
 def usage(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
-    since: Annotated[str, typer.Option(help="Show GPU-hours of the last days, such as 30d, from Prometheus.")] = "",
-    prometheus: PrometheusOption = "",
-    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
-    output: FormOption = "table",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *,
+    tenant: list[str] | None = None,
+    since: str = "",
+    prometheus: str = "",
+    at_risk: bool = False,
+    output: Form = "table",
+    target: Target,
 ) -> None:
     """Show what each tenant uses of its quota, row by row, and who is in its queue.
 
@@ -44,11 +44,10 @@ def usage(
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback.
     Exits with 2 if there is no such tenant, or no answer.
     """
-    target = Target(kubeconfig, context)
     if since and at_risk:
         fail("--since tells of the past, --at-risk of now: leave out one")
     if at_risk:
-        shown = answered(lambda: _risks(target, tenant or ()))
+        shown = asyncio.run(_risks(target, tenant or ()))
         bounds = [f"{each.max_at_risk:,} s" if each.max_at_risk else "-" for each in shown]
         rows = [
             (each.tenant or "-", each.tier or "-", str(each.work), bound)
@@ -62,12 +61,9 @@ def usage(
         target.refuse_if_named("with --since, which Prometheus answers")
         if not prometheus:
             fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
-        try:
-            write(gpu_hours_answer(prometheus, since, tenant or ()), output)
-        except NoAnswer as problem:
-            fail(str(problem))
+        write(gpu_hours_answer(prometheus, since, tenant or ()), output)
         return
-    found = answered(lambda: _tenants(target))
+    found = asyncio.run(_tenants(target))
     write(usage_answer(tenants_named({each.name: each for each in found}, tenant or ())), output)
 
 

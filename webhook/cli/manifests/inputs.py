@@ -8,10 +8,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 from msgspec.structs import replace
 
 from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents, documents_in
@@ -21,60 +19,47 @@ NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
 )
 
-FilenameOption = Annotated[
-    list[str] | None, typer.Option("--filename", "-f", help="A file or folder with manifests (repeatable).")
-]
-KustomizeOption = Annotated[
-    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize` (repeatable).")
-]
-HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template` (repeatable).")]
-ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm (repeatable).")]
-TenantsOption = Annotated[
-    list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
-]
-
 
 class Inputs(msgspec.Struct, frozen=True):
-    """The named files. `namespace` is for objects that name none; files without an object are added to `left_out`.
+    """The named files, and what is rendered: the options of the commands that read manifests."""
 
-    A folder is read `past_broken` objects.
-    """
+    files: list[str] | None = None
+    filename: list[str] | None = None
+    kustomize: list[Path] | None = None
+    helm: list[Path] | None = None
+    values: list[Path] | None = None
 
-    names: Sequence[str]
-    kustomizations: Sequence[Path] = ()
-    charts: Sequence[Path] = ()
-    values: Sequence[Path] = ()
-    namespace: str | None = None
-    left_out: list[LeftOut] = msgspec.field(default_factory=list)
-    past_broken: bool = False
+    @property
+    def given(self) -> bool:
+        return any((self.files, self.filename, self.kustomize, self.helm, self.values))
 
-    def read(self) -> list[Document]:
-        """Return all objects. Raises BadInput."""
-        if not (self.names or self.kustomizations or self.charts):
+    def read(self, namespace: str | None, left_out: list[LeftOut], *, past_broken: bool = False) -> list[Document]:
+        """Return all objects, those without a namespace in the given one. Raises BadInput.
+
+        Files without an object are added to `left_out`. A folder is read `past_broken` objects.
+        """
+        names, folders, charts = (*(self.files or ()), *(self.filename or ())), self.kustomize or (), self.helm or ()
+        if not (names or folders or charts):
             raise BadInput(NOTHING)
-        if self.values and not self.charts:
+        if self.values and not charts:
             raise BadInput("--values: goes with --helm, which is missing")
-        found: list[Document] = []
-        for name in dict.fromkeys(self.names):
-            found += map(self._placed, documents(name, self.left_out, past_broken=self.past_broken))
-        for folder in self.kustomizations:
-            found += map(self._placed, kustomized(folder))
-        for chart in self.charts:
-            found += map(self._placed, templated(chart, self.values, self.namespace))
-        return found
+        found = [each for name in dict.fromkeys(names) for each in documents(name, left_out, past_broken=past_broken)]
+        found += [each for folder in folders for each in kustomized(folder)]
+        found += [each for chart in charts for each in templated(chart, self.values or (), namespace)]
+        return [placed(each, namespace) if namespace else each for each in found]
 
-    def _placed(self, document: Document) -> Document:
-        """Return the object in the given namespace. Raises BadInput if it names another, as kubectl refuses it."""
-        own = document.metadata.get("namespace")
-        if not self.namespace or own == self.namespace or document.kind in OF_NO_NAMESPACE:
-            return document
-        if own:
-            raise BadInput(
-                f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
-                f'"{self.namespace}"; leave out one of them'
-            )
-        metadata = {**document.metadata, "namespace": self.namespace}
-        return replace(document, tree={**document.tree, "metadata": metadata})
+
+def placed(document: Document, namespace: str) -> Document:
+    """Return the object in the namespace. Raises BadInput if it names another, as kubectl refuses it."""
+    own = document.metadata.get("namespace")
+    if own == namespace or document.kind in OF_NO_NAMESPACE:
+        return document
+    if own:
+        raise BadInput(
+            f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
+            f'"{namespace}"; leave out one of them'
+        )
+    return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
 
 
 SECONDS = 120

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import typer
@@ -23,7 +23,8 @@ from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.file_cluster import cluster_of, titled
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.judge import judged_alone
-from webhook.cli.output import Answer, Form, Table, fail, write
+from webhook.cli.options import with_options
+from webhook.cli.output import Answer, Form, Table, write
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
@@ -207,16 +208,9 @@ class Result:
         return f"{document.kind} {document.namespace}/{document.name}"
 
 
+@with_options
 def run_tests(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them. Default: this folder."),
-    ] = None,
-    *,
-    output: Annotated[
-        Literal[Form, "junit"], typer.Option("--output", "-o", help="table, json, yaml, markdown or junit.")
-    ] = "table",
-    fail_only: Annotated[bool, typer.Option("--fail-only", help="Show only the cases that fail.")] = False,
+    *, files: list[str] | None = None, output: Literal[Form, "junit"] = "table", fail_only: bool = False
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
 
@@ -229,11 +223,8 @@ def run_tests(
     Workloads are judged as in Enforce, with all of their pods, without a cluster. Cases are independent.
     Exits with 1 if a case fails, and with 2 on bad input; then no case is run.
     """
-    try:
-        cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]
-        results = asyncio.run(_results(cases))
-    except BadInput as error:
-        fail(str(error))
+    cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]
+    results = asyncio.run(_results(cases))
     if output == "junit":
         by_file = groupby(results, key=lambda each: str(each.case.suite.file))
         junit = [JUnitSuite(file, tuple(map(_junit_case, own))) for file, own in by_file]

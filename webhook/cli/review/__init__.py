@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import typer
@@ -18,17 +18,16 @@ from rich.console import Console
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit, as_sarif
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
-from webhook.cli.manifests.documents import BadInput, Document, LeftOut
+from webhook.cli.manifests.documents import Document, LeftOut
 from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
 from webhook.cli.manifests.finding import Finding, verdict_of
-from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.inputs import Inputs
 from webhook.cli.manifests.judge import Judge, judge_at
 from webhook.cli.options import with_options
-from webhook.cli.output import BAD_INPUT, fail, versioned
+from webhook.cli.output import BAD_INPUT, versioned
 from webhook.cli.progress import shown_while
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
-from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.yaml_text import Dumper
 from webhook.objects.group_kind import NAMESPACE
@@ -73,32 +72,15 @@ class Report:
         return [each for each in self.findings if (refused and not each.allowed) or (warned and each.warnings)]
 
 
-class ReviewOptions(msgspec.Struct, frozen=True):
-    """The options of a review."""
-
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input).")
-    ] = None
-    filename: FilenameOption = None
-    kustomize: KustomizeOption = None
-    helm: HelmOption = None
-    values: ValuesOption = None
-    policy: Annotated[Path | None, typer.Option(help="Policy file or preset. Default: the preset four-tier.")] = None
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces (repeatable).")
-    ] = None
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", help="Namespace of manifests that name none. Default: default."),
-    ] = None
-    only: Annotated[list[Only] | None, typer.Option(help="Show only refusals or warnings (repeatable).")] = None
-    output: Annotated[
-        ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
-    ] = "text"
-
-
-@with_options(ReviewOptions)
-def review(asked: ReviewOptions) -> None:
+@with_options
+def review(
+    inputs: Inputs,
+    policy: Path | None = None,
+    tenants: list[Path] | None = None,
+    namespace: str | None = None,
+    only: list[Only] | None = None,
+    output: ReviewForm = "text",
+) -> None:
     """Show what gpu-tiers would do with manifests: the tier and why, the changes to the pods, or the refusal.
 
     Use it to ask what happens when you apply a manifest. `test` checks such answers against those that you wrote down,
@@ -111,24 +93,22 @@ def review(asked: ReviewOptions) -> None:
     skipped and named at the end. Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad
     input. If a file of a folder is broken, the rest is reviewed.
     """
-    try:
-        report = _report(asked)
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
-    write_report(report, asked.output)
+    report = _report(inputs, policy, tenants or (), namespace, only or ())
+    write_report(report, output)
     if any(each.broken for each in report.left_out):
         raise typer.Exit(BAD_INPUT)
     raise typer.Exit(0 if all(finding.allowed for finding in report.findings) else REFUSED)
 
 
-def _report(asked: ReviewOptions) -> Report:
+def _report(
+    inputs: Inputs, named: Path | None, tenants: Sequence[Path], namespace: str | None, only: Sequence[Only]
+) -> Report:
     """Judge by the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
-    names = [*(asked.files or ()), *(asked.filename or ())]
-    rendered = asked.kustomize or (), asked.helm or (), asked.values or ()
-    inputs = Inputs(names, *rendered, asked.namespace, past_broken=True)
-    world = tenants_in(asked.tenants or (), inputs.left_out)
-    policy = policy_in(asked.policy)
-    objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
+    left_out: list[LeftOut] = []
+    world = tenants_in(tenants, left_out)
+    policy = policy_in(named)
+    manifests = inputs.read(namespace, left_out, past_broken=True)
+    objects = [with_served_version(each, policy.kinds) for each in manifests]
     reviewed = {each.source for each in objects}
     cluster = cluster_of(policy, [*map(_with_grants, world), *map(_with_grants, objects)])
     notes = list(_notes(cluster, policy, objects, world))
@@ -137,12 +117,12 @@ def _report(asked: ReviewOptions) -> Report:
     judge = judge_at(cluster, policy)
     refused = [each for each in asyncio.run(_findings(judge, quotas)) if not each.allowed]
     findings = [*refused, *asyncio.run(_findings(judge, objects))]
-    if asked.policy is None and any(any(unknown_names(each, policy)) for each in cluster.known.tenants()):
+    if named is None and any(any(unknown_names(each, policy)) for each in cluster.known.tenants()):
         tiers = ", ".join(each.name for each in policy.tiers)
         notes.append(f"judged by the preset {DEFAULT_PRESET}, because --policy names no file; its tiers: {tiers}")
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
-    return Report(findings, inputs.left_out, asked.only or (), tenants=bool(cluster.known.tenants()))
+    return Report(findings, left_out, only, tenants=bool(cluster.known.tenants()))
 
 
 def _with_grants(document: Document) -> Document:
