@@ -116,17 +116,13 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
         }
         for each in left_out
     ]
-    whole = not any(each.broken for each in left_out)
-    driver = {
-        "name": "gpu-tiers",
-        "semanticVersion": metadata.version("gpu-tiers"),
-        "rules": [_rule(each) for each in rules],
+    rows = [_rule(each) for each in rules]
+    driver = {"name": "gpu-tiers", "semanticVersion": metadata.version("gpu-tiers"), "rules": rows}
+    invocation = {
+        "executionSuccessful": not any(each.broken for each in left_out),
+        "toolExecutionNotifications": notes,
     }
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": whole, "toolExecutionNotifications": notes}],
-        "results": results,
-    }
+    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 

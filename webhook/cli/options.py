@@ -37,17 +37,11 @@ def with_options(
             values[name] = group(**{field: values.pop(field) for field in group.__struct_fields__})
         function(**values)
 
+    for index, parameter in enumerate(found):
+        if about := dict(described.get(parameter.name, {})):
+            metavar, flags = about.pop("argument", None), about.pop("flag", "").split()
+            typed = typer.Argument(metavar=metavar, **about) if metavar else typer.Option(*flags, **about)
+            found[index] = parameter.replace(annotation=Annotated[parameter.annotation, typed])
     run.__doc__ = function.__doc__
-    run.__signature__ = Signature([_described(each, described.get(each.name)) for each in found])  # type: ignore[attr-defined]
+    run.__signature__ = Signature(found)  # type: ignore[attr-defined]
     return run
-
-
-def _described(parameter: Parameter, about: Mapping[str, Any] | None) -> Parameter:
-    if about is None:
-        return parameter
-    further = {name: value for name, value in about.items() if name not in ("flag", "argument")}
-    if "argument" in about:
-        typed: object = typer.Argument(metavar=about["argument"], **further)
-    else:
-        typed = typer.Option(*about.get("flag", "").split(), **further)
-    return parameter.replace(annotation=Annotated[parameter.annotation, typed])

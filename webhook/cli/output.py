@@ -92,13 +92,10 @@ def _markdown(answer: Answer) -> Iterator[str]:
     for table in answer.tables:
         if table.title:
             yield f"### {table.title}\n"
-        yield from map(_markdown_row, (table.columns, ["---"] * len(table.columns), *table.rows))
+        for cells in (table.columns, ["---"] * len(table.columns), *table.rows):
+            yield f"| {' | '.join(map(_escaped, cells))} |"
         yield ""
     yield from (f"{_escaped(note)}\n" for note in (*answer.notes, *answer.missing))
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
 
 
 _MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|"})

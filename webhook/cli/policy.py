@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -78,15 +78,11 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
 
+Judgement = tuple[ClusterAbout, TierPolicy]
+"""A policy, and the cluster in which it judges an object."""
+
 Side = tuple[Sequence[Tenant], Sequence[Namespace], TierPolicy]
 """The tenants, the namespaces and the policy before a change, or after it."""
-
-
-def _not_ready(side: Side) -> dict[str, str]:
-    """Return why each tenant is not Ready; "" if it is."""
-    tenants, namespaces, policy = side
-    lost = overlaps(tenants, namespaces)
-    return {each.name: ": ".join(trouble_of(each, lost.get(each.name), policy) or ()) for each in tenants}
 
 
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
@@ -94,7 +90,10 @@ def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
 
     It changes because of unknown names or an overlap.
     """
-    sides = [_not_ready(old), _not_ready(new)]
+    sides: list[dict[str, str]] = []  # why each tenant is not Ready; "" if it is
+    for tenants, namespaces, policy in (old, new):
+        lost = overlaps(tenants, namespaces)
+        sides.append({each.name: ": ".join(trouble_of(each, lost.get(each.name), policy) or ()) for each in tenants})
     for name in sorted(sides[0].keys() | sides[1].keys()):
         before, after = (found.get(name) for found in sides)
         if before is None or after is None:
@@ -154,40 +153,26 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
     return Effect.UP if new.value > known.value else Effect.DOWN
 
 
-class Comparison:
-    """Compares objects under the old policy and the new one, by themselves or as gathered workloads."""
+Judged = tuple[bool, ObjectChange | None]
+"""Whether either policy concerns an object, and its change."""
 
-    def __init__(self, old: tuple[ClusterAbout, TierPolicy], new: tuple[ClusterAbout, TierPolicy]) -> None:
-        self._ways = old, new
-        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old[1], new[1]).kinds, self.judged)
 
-    @property
-    def objects(self) -> int:
-        """Return how many workloads either policy concerns."""
-        return sum(any(concerned for concerned, _ in each.judged) for each in self.gathering.found.values())
+def judging_by_both(old: Judgement, new: Judgement) -> Callable[[Document], Awaitable[Judged]]:
+    """Return a function that compares an object under the old policy and the new one."""
 
-    @property
-    def changes(self) -> list[ObjectChange]:
-        """Return at most one change for each workload, by namespace, kind and name."""
-        found = []
-        for each in self.gathering.found.values():
-            change = next((change for _, change in each.judged if change), None)
-            if change:
-                found.append(replace(change, kind=each.kind.kind, name=each.name))
-        return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
-
-    async def judged(self, document: Document) -> tuple[bool, ObjectChange | None]:
-        """Tell whether either policy concerns an object, and return the change."""
-        old, new = [
+    async def judged(document: Document) -> Judged:
+        before, after = [
             verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
-            for facts, policy in self._ways
+            for facts, policy in (old, new)
         ]
-        concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
-        fields = tuple(_fields(old, new))
+        concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (before, after))
+        fields = tuple(_fields(before, after))
         if not fields:
             return concerned, None
-        effect = _effect(old, new, self._ways[1][1])
-        return concerned, ObjectChange(new.source, new.kind, new.namespace, new.name, effect, fields)
+        effect = _effect(before, after, new[1])
+        return concerned, ObjectChange(after.source, after.kind, after.namespace, after.name, effect, fields)
+
+    return judged
 
 
 def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
@@ -275,13 +260,13 @@ async def _of_files(
     judged = [each for each in asked if not is_fact(each)]
     worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
     clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
-    comparison = Comparison(*zip(map(in_all, clusters), policies, strict=True))
-    known = [(each.known.tenants(), each.known.namespaces()) for each in clusters]
-    old_side, new_side = ((*facts, policy) for facts, policy in zip(known, policies, strict=True))
-    of_tenants = [*tenant_changes(old_side, new_side)]
-    found = [await comparison.judged(each) for each in shown_while("judging", judged)]
+    judge = judging_by_both(*zip(map(in_all, clusters), policies, strict=True))
+    worlds_known = zip((each.known for each in clusters), policies, strict=True)
+    sides = [(known.tenants(), known.namespaces(), policy) for known, policy in worlds_known]
+    of_tenants = [*tenant_changes(*sides)]
+    found = [await judge(each) for each in shown_while("judging", judged)]
     changes = [*of_tenants, *(change for _, change in found if change)]
-    without = () if any(tenants for tenants, _ in known) else (NO_TENANTS,)
+    without = () if any(each.known.tenants() for each in clusters) else (NO_TENANTS,)
     notes = [*_notes(*policies, files), *without, *(f"left out: {each}" for each in left_out)]
     return Compared(changes, len(judged) + len(of_tenants), notes)
 
@@ -295,14 +280,19 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
         async with cluster_reader(client, both(before, after)) as reader:
             there = await workloads_of(reader, namespace)
             policies = (replace(each, classes=reader.policy.classes) for each in (before, after))
-            comparison = Comparison(*((there.judged_by(each), each) for each in policies))
-            await there.gather(comparison.gathering, namespace)
+            judge = judging_by_both(*((there.judged_by(each), each) for each in policies))
+            gathering = Gathering(reader.policy.kinds, judge)
+            await there.gather(gathering, namespace)
+            found = gathering.found.values()
+            objects = sum(any(concerned for concerned, _ in each.judged) for each in found)
+            first = ((each, next((change for _, change in each.judged if change), None)) for each in found)
+            changes = [replace(change, kind=each.kind.kind, name=each.name) for each, change in first if change]
+            changes.sort(key=lambda each: (each.namespace, each.kind, each.name))
             notes = [*_notes(before, after, files), *there.notes]
             tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
             spaces = there.listed.namespaces
             of_tenants = [*tenant_changes((tenants, spaces, before), (tenants, spaces, after))]
-            changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
-            return Compared(changes, objects, notes, reader.missing())
+            return Compared([*of_tenants, *changes], objects + len(of_tenants), notes, reader.missing())
 
 
 def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Iterator[str]:

@@ -40,9 +40,8 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
     """Return the answer to a query, by the values of these labels. Raises NoAnswer."""
     # 1. Ask.
     if urlsplit(prometheus).scheme not in ("http", "https"):
-        raise NoAnswer(
-            f'--prometheus: "{shown(prometheus)}" is not an address; write one such as http://localhost:9090'
-        )
+        problem = "is not an address; write one such as http://localhost:9090"
+        raise NoAnswer(f'--prometheus: "{shown(prometheus)}" {problem}')
     address = f"{prometheus.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
     try:
         with urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310 - http or https, as looked at above
@@ -93,18 +92,16 @@ def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Ans
     query = f"sum by ({', '.join(counter.labels)}) (increase({counter.name}[{since}])) / 3600"
     answer = numbers(prometheus, query, counter.labels)
     of_hour = prices(prometheus)
-    found = [
-        GpuHours(
-            tenant, tier, flavor, round(hours, 3), round(hours * of_hour[flavor], 2) if flavor in of_hour else None
-        )
-        for (tenant, tier, flavor), hours in answer.items()
-    ]
-    shown_hours = (each for each in found if each.gpu_hours and (not names or each.tenant in names))
-    wanted = sorted(shown_hours, key=lambda each: (each.tenant, -each.gpu_hours))
-    rows = [
-        (each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}", _price(each.price))
-        for each in wanted
-    ]
+    wanted = []
+    for (tenant, tier, flavor), exact in answer.items():
+        hours, price = round(exact, 3), round(exact * of_hour[flavor], 2) if flavor in of_hour else None
+        if hours and (not names or tenant in names):
+            wanted.append(GpuHours(tenant, tier, flavor, hours, price))
+    wanted.sort(key=lambda each: (each.tenant, -each.gpu_hours))
+    rows = []
+    for each in wanted:
+        price_shown = "-" if each.price is None else f"{each.price:,.2f}"
+        rows.append((each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}", price_shown))
     costs = sum(each.price for each in wanted if each.price is not None)
     priced = f", for {costs:,.2f} where a flavor has a price" if of_hour else ""
     total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}{priced}."
@@ -113,10 +110,6 @@ def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Ans
     shown_columns = len(columns) - (0 if of_hour else 1)
     table = Table(columns[:shown_columns], [row[:shown_columns] for row in rows])
     return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))
-
-
-def _price(price: float | None) -> str:
-    return "-" if price is None else f"{price:,.2f}"
 
 
 NO_PROMETHEUS = (
@@ -248,9 +241,7 @@ def _notes(found: LossReport) -> Iterator[str]:
     if not found.rows:
         yield f"Prometheus knows of no preemption in {found.since}. Does it scrape gpu-tiers, and keep {found.since}?"
         return
-    pods, *known = (
-        sum(each) for each in zip(*((row.pods, row.saved, row.not_saved) for row in found.rows), strict=True)
-    )
+    pods, *known = map(sum, zip(*((row.pods, row.saved, row.not_saved) for row in found.rows), strict=True))
     lost = [each.lost for each in found.rows if each.lost]
     total = f", and lost {summed(lost)}" if lost else ""
     yield f"In {found.since} {pods} pods were preempted: {saved_share(pods, *known)}{total}."

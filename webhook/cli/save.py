@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import read_active_policy
 from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named, pods_of_workload
@@ -88,10 +89,8 @@ def save(
                 pods = [each async for each in _chosen(client, active, chosen, namespace)]
             asked = [each for each in pods if has_report_volume(each.spec)]
             if not asked:
-                of = (
-                    "its running pod does not report" if len(pods) == 1 else f"none of {len(pods)} running pods reports"
-                )
-                none = of if pods else "no such pod runs"
+                several = f"none of {len(pods)} running pods reports" if pods else "no such pod runs"
+                none = "its running pod does not report" if len(pods) == 1 else several
                 raise BadInput(f"{none}, so none can be asked to save; see {address('docs/checkpointing.md#reports')}")
             since = datetime.now(UTC).replace(microsecond=0)
             found = [done for each in asked if (done := await _ask(client, each, since)) is not None]
@@ -160,39 +159,27 @@ async def _wait(client: Client, asked: list[SaveAsked], since: datetime, seconds
     until = time.monotonic() + seconds
     while time.monotonic() < until and not all(each.outcome for each in asked):
         await asyncio.sleep(LOOK_SECONDS)
-        events = dict([each async for each in _events(client, asked, since)])
-        asked = [
-            msgspec.structs.replace(each, outcome=events[each.uid]["reason"], message=events[each.uid]["message"])
-            if each.uid in events
-            else each
-            for each in asked
-        ]
+        events: dict[str, Tree] = {}
+        for namespace in sorted({each.namespace for each in asked if not each.outcome}):
+            for reason in (NOT_SAVED, SAVED):
+                selector = {"fieldSelector": f"involvedObject.kind=Pod,reason={reason}"}
+                async for raw in listed_objects(client.list_pages(path("v1", "events", namespace), selector)):
+                    event = msgspec.json.decode(raw)
+                    last = reported_at(event)
+                    if last is not None and last >= since:
+                        events[event["involvedObject"].get("uid", "")] = event
+        for index, each in enumerate(asked):
+            if found := events.get(each.uid):
+                asked[index] = replace(each, outcome=found["reason"], message=found["message"])
     return asked
 
 
-async def _events(client: Client, asked: Sequence[SaveAsked], since: datetime) -> AsyncIterator[tuple[str, Tree]]:
-    for namespace in sorted({each.namespace for each in asked if not each.outcome}):
-        for reason in (NOT_SAVED, SAVED):
-            selector = {"fieldSelector": f"involvedObject.kind=Pod,reason={reason}"}
-            async for raw in listed_objects(client.list_pages(path("v1", "events", namespace), selector)):
-                event = msgspec.json.decode(raw)
-                last = reported_at(event)
-                if last is not None and last >= since:
-                    yield event["involvedObject"].get("uid", ""), event
-
-
 def _answer(found: Sequence[SaveAsked], *, waited: bool) -> Answer:
-    rows = [
-        (each.namespace, each.name, each.outcome or ("no answer" if waited else "asked"), each.message)
-        for each in found
-    ]
-    return Answer(
-        found, (Table(("Namespace", "Pod", "Outcome", "Message"), rows),), tuple(_notes(found, waited=waited))
-    )
-
-
-def _notes(found: Sequence[SaveAsked], *, waited: bool) -> Iterator[str]:
+    none = "no answer" if waited else "asked"
+    rows = [(each.namespace, each.name, each.outcome or none, each.message) for each in found]
+    notes = []
     if not waited:
-        yield "Each pod is asked when it next reports, in 5 to 30 s. Its events Saved and NotSaved tell the result."
+        notes = ["Each pod is asked when it next reports, in 5 to 30 s. Its events Saved and NotSaved tell the result."]
     elif any(not each.outcome for each in found):
-        yield "A pod without an answer may report late, or save longer than you waited; its request stays."
+        notes = ["A pod without an answer may report late, or save longer than you waited; its request stays."]
+    return Answer(found, (Table(("Namespace", "Pod", "Outcome", "Message"), rows),), notes)

@@ -48,11 +48,10 @@ def usage(
         fail("--since tells of the past, --at-risk of now: leave out one")
     if at_risk:
         shown = asyncio.run(_risks(target, tenant or ()))
-        bounds = [f"{each.max_at_risk:,} s" if each.max_at_risk else "-" for each in shown]
-        rows = [
-            (each.tenant or "-", each.tier or "-", str(each.work), bound)
-            for each, bound in zip(shown, bounds, strict=True)
-        ]
+        rows = []
+        for each in shown:
+            bound = f"{each.max_at_risk:,} s" if each.max_at_risk else "-"
+            rows.append((each.tenant or "-", each.tier or "-", str(each.work), bound))
         total = f"Evicting all of these training pods now loses {summed(each.work for each in shown)}." if shown else ""
         table = Table(("Tenant", "Tier", "At risk", "Asked to save after"), rows)
         write(Answer(shown, (table,) if rows else (), (total or "No training pod runs.",)), output)
@@ -109,35 +108,22 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
         notes.append("Used includes Pending: pods without a node count too.")
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
-    hours = [
-        (
-            each.name,
-            one.of,
-            one.per or f"from {one.begins}",
-            f"{one.used_hours:,}",
-            f"{one.gpu_hours:,}",
-            one.until or "-",
-            one.runs_out or ("used up" if one.used_up else "-"),
-        )
-        for each in found
-        for one in each.budgets
-    ]
+    hours = []
+    for name, each in ((tenant.name, budget) for tenant in found for budget in tenant.budgets):
+        used, hard, end = f"{each.used_hours:,}", f"{each.gpu_hours:,}", "used up" if each.used_up else "-"
+        per = each.per or f"from {each.begins}"
+        hours.append((name, each.of, per, used, hard, each.until or "-", each.runs_out or end))
     columns_of_hours = "Tenant", "GPU-hours of", "Per", "Used", "Hard", "Until", "Used up on, if what runs now runs on"
-    of_hours = Table(columns_of_hours, hours)
-    tables = (
-        *((Table(columns, rows),) if rows else ()),
-        *((of_hours,) if hours else ()),
-        *map(_line, filter(lambda each: each.queue.entries, found)),
-    )
-    return Answer(found, tables, notes)
+    tables = [Table(columns, rows), Table(columns_of_hours, hours), *(_line(each) for each in found)]
+    return Answer(found, [each for each in tables if each.rows], notes)
 
 
 def _line(tenant: TenantShown) -> Table:
     columns = ("Position", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
-    rows = [
-        (*map(str, (each.nth, each.namespace, each.workload, each.tier or "-", each.pods, each.gpus, each.since)), why)
-        for each, why in ((each, each.waits_for) for each in tenant.queue.entries)
-    ]
+    rows = []
+    for each in tenant.queue.entries:
+        numbers = str(each.pods), str(each.gpus), str(each.since)
+        rows.append((str(each.nth), each.namespace, each.workload, each.tier or "-", *numbers, each.waits_for))
     title = f"The queue of tenant {tenant.name}: {tenant.queue.sentence}. {tenant.queue_order}"
     return Table(columns, rows, title.rstrip(". "))
 

@@ -27,7 +27,7 @@ from webhook.cli.options import with_options
 from webhook.cli.output import Answer, Form, Table, write
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
-from webhook.config.errors import ConfigError
+from webhook.config.errors import ConfigError, field_path
 from webhook.config.load import load, preset_policy
 from webhook.ledger.protocol import Holding
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
@@ -104,18 +104,16 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         cluster = cluster_of(policy, (*world, *others, document))
     except BadInput as bad:
         raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
-    problems = [
-        f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
-        for place, problem in missing_references(case, document, cluster, policy)
-    ]
+    places = (
+        (("cases", number, *place), problem) for place, problem in missing_references(case, document, cluster, policy)
+    )
+    problems = [f"{suite.at(*place)}: {field_path(place)}: {problem}" for place, problem in places]
     if problems:
         raise BadInput("\n".join(problems))
-    holdings = {
-        f"in-use-{index}": Holding(
-            document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
-        )
-        for index, row in enumerate(case.used)
-    }
+    holdings = {}
+    for name, row in ((f"in-use-{index}", row) for index, row in enumerate(case.used)):
+        charge = Charge(row.gpus, row.tier, row.resource_flavor)
+        holdings[name] = Holding(document.namespace, charge, name=name)
     return SuiteCase(suite, case, where, document, cluster, policy, holdings)
 
 
@@ -131,11 +129,10 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
     if case.object is not None:
         there = [each for each in found if _title(each) == case.object]
     if len(there) != 1:
-        several = f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}"
-        none = (
-            f"holds no {case.object}; it holds {', '.join(map(_title, found))}" if case.object else "holds no workload"
-        )
-        raise BadInput(several if there else none)
+        if there:
+            raise BadInput(f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}")
+        named = f"{case.object}; it holds {', '.join(map(_title, found))}"
+        raise BadInput(f"holds no {named if case.object else 'workload'}")
     chosen = there[0]
     others = tuple(each for each in found if each is not chosen)
     if case.namespace is None:
@@ -155,24 +152,21 @@ def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
     """Yield a sentence on each unknown name, with the field's place in the case."""
-    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
-    if case.expect.tier is not None:
-        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
+    yield from _unknown(("expect", "tier"), case.expect.tier, policy)
     if case.used and cluster.known.tenant_name(document.namespace) is None:
-        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
+        yield ("used",), f"no tenant selects namespace {document.namespace}, so nothing is counted there"
     for number, row in enumerate(case.used):
-        way = f"used[{number}]"
-        if row.tier is not None:
-            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
-        if row.resource_flavor is not None:
-            place = ("used", number, "resourceFlavor")
-            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
+        yield from _unknown(("used", number, "tier"), row.tier, policy)
+        yield from _unknown(("used", number, "resourceFlavor"), row.resource_flavor, policy)
 
 
-def _unknown(place: Place, field: str, value: str, known: list[str], what: str) -> Iterator[tuple[Place, str]]:
-    if value not in known:
+def _unknown(place: Place, name: str | None, policy: TierPolicy) -> Iterator[tuple[Place, str]]:
+    what, known = "resource flavor", [each.name for each in policy.flavors]
+    if place[-1] == "tier":
+        what, known = "tier", [each.name for each in policy.tiers]
+    if name is not None and name not in known:
         there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
-        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'
+        yield place, f'"{name}" is no {what} of the policy; {there}'
 
 
 FAILED = 1
@@ -246,13 +240,8 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
     if expect.expected_verdict is not verdict.verdict:
         why = f": {verdict.message}" if verdict.verdict is VerdictName.DENIED else ""
         yield Difference("verdict", expect.expected_verdict, f"{verdict.verdict}{why}")
-    said = {
-        "tier": verdict.tier or NONE,
-        "step": verdict.step,
-        "type": verdict.workload_type,
-        "hook": verdict.hook_kinds,
-    }
-    for field, found in said.items():
+    said = (verdict.tier or NONE, verdict.step, verdict.workload_type, verdict.hook_kinds)
+    for field, found in zip(("tier", "step", "type", "hook"), said, strict=True):
         wanted = getattr(expect, field)
         if wanted is not None and wanted != found:
             yield Difference(field, wanted, found)
@@ -295,11 +284,12 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
 
 
 def _junit_case(result: Result) -> JUnitCase:
-    differing = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
-    why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
-    text = "\n".join((*differing, *why))
     case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
-    return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
+    if result.passed:
+        return case
+    lines = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
+    lines += [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
+    return replace(case, tag="failure", text="\n".join(lines), kind="failure")
 
 
 def _record(result: Result) -> dict[str, Any]:

@@ -46,9 +46,8 @@ class UsedSection(Section):
         try:
             return quantity(value, "gpus")
         except Refused:
-            raise ValueError(
-                f'"{value}" is not a number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
-            ) from None
+            problem = f'"{value}" is not a number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
+            raise ValueError(problem) from None
 
 
 class ExpectSection(Section):
@@ -65,9 +64,8 @@ class ExpectSection(Section):
     @model_validator(mode="after")
     def _refused_with_a_message(self) -> Self:
         if self.message is not None and self.verdict not in (None, VerdictName.DENIED):
-            raise ValueError(
-                f"message is a part of the refusal, so it goes with the verdict Denied, not {self.verdict}"
-            )
+            rule = "message is a part of the refusal, so it goes with the verdict Denied"
+            raise ValueError(f"{rule}, not {self.verdict}")
         return self
 
     @property
@@ -122,9 +120,8 @@ class SuiteSection(Section):
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
         if {"policy", "preset"} <= self.model_fields_set:
-            raise ValueError(
-                "write policy (a file) or preset (a name), not both; a policy file names its preset itself"
-            )
+            why = "a policy file names its preset itself"
+            raise ValueError(f"write policy (a file) or preset (a name), not both; {why}")
         return self
 
     @field_validator("cases")
