@@ -9,8 +9,7 @@ import typer
 
 from certs.make import utc_now
 from certs.source import CERTIFICATE, KEY, Bundle, CertificateError, CertificateFiles, describe, make_files
-from webhook.cli.options import with_options
-from webhook.cli.output import fail
+from webhook.cli.command import fail, with_options
 
 LONGEST_NAME = 253
 

@@ -13,8 +13,7 @@ from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_running
 from webhook.cli.cluster.target import Target, how_to_get
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, write
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cluster.webhook_configurations import OF_PODS
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy

@@ -12,9 +12,8 @@ from webhook.cli.cluster.installed import answering, installed_policy, policy_na
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_whole
 from webhook.cli.cluster.target import Target, how_to_get
+from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
 from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, fail, warn, write
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tier_policy import TierPolicy

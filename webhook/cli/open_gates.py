@@ -8,8 +8,7 @@ import msgspec
 import typer
 
 from webhook.cli.cluster.target import Target
-from webhook.cli.options import with_options
-from webhook.cli.output import fail
+from webhook.cli.command import fail, with_options
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Failed, NotFound

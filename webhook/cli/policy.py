@@ -15,13 +15,12 @@ from webhook.cli.cluster.installed import fields_named, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import Target
 from webhook.cli.cluster.workloads import Gathering, workloads_of
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import Document, LeftOut, documents
 from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.inputs import Inputs
 from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout
 from webhook.config.load import DEFAULT_PRESET, policy_of, preset_file

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import Target, tenants_named
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, fail, warn, write
+from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.page.posture_picture import posture_file

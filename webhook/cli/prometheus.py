@@ -12,9 +12,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+from webhook.cli.command import Answer, Table, fail, with_options, write
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Table, fail, write
 from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.latest import NOT_SAVED, saved_share

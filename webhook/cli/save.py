@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import read_active_policy
 from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named, pods_of_workload
 from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.pod_informer import RUNNING
 from webhook.cluster.watched import stored_namespace

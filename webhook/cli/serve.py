@@ -6,8 +6,7 @@ from functools import partial
 import typer
 
 from certs.source import CertificateError
-from webhook.cli.options import with_options
-from webhook.cli.output import BAD_INPUT
+from webhook.cli.command import BAD_INPUT, with_options
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
 from webhook.objects.data_files import data_file

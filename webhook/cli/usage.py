@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.prometheus import gpu_hours_answer
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound

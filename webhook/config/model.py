@@ -3,18 +3,11 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
+from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationInfo, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.config.sections import (
@@ -47,11 +40,8 @@ Name = Annotated[str, Field(max_length=63 - len(NONPREEMPTING)), matching("tierN
 ServiceAccount = Annotated[str, matching("serviceAccount")]
 ExtendedResource = Annotated[str, matching("extendedResource")]
 SignalKey = Annotated[str, matching("signalKey")]
-Protection = Annotated[
-    str,
-    matching("protection"),
-    Field(description="`Protect`, `Allow`, or a time of protection such as `24h`"),
-]
+_PROTECTIONS = "`Protect`, `Allow`, or a time of protection such as `24h`"
+Protection = Annotated[str, matching("protection"), Field(description=_PROTECTIONS)]
 """What a tier's pods tell autoscalers. The time is written as Go writes it, because Karpenter reads it so."""
 
 
@@ -91,13 +81,10 @@ class ResourceSection(Section):
     @field_validator("memory_per_gpu")
     @classmethod
     def _require_unit(cls, value: str) -> str:
-        try:
-            sensible = quantity(value, "memoryPerGPU") >= LEAST_MEMORY
-        except Refused:
-            sensible = False
-        if not sensible:
-            raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
-        return value
+        with suppress(Refused):
+            if quantity(value, "memoryPerGPU") >= LEAST_MEMORY:
+                return value
+        raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -177,6 +164,12 @@ class HookSection(Section):
         return self
 
 
+GraceSeconds = Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
+SecondsAtRisk = Annotated[
+    int, Field(ge=LEAST_AT_RISK, le=MOST_AT_RISK, description=f"seconds, from {LEAST_AT_RISK} to {MOST_AT_RISK}")
+]
+
+
 class CheckpointSection(Section):
     """Hooks by workload type and by tier (the tier comes first), and the limits of grace periods, in seconds.
 
@@ -193,9 +186,7 @@ class CheckpointSection(Section):
     tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
-    max_grace_period_seconds_by_tier: dict[
-        str, Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
-    ] = Field(default_factory=dict)
+    max_grace_period_seconds_by_tier: dict[str, GraceSeconds] = Field(default_factory=dict)
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
     listener_image: Annotated[str, matching("image")] = ""
 
@@ -237,17 +228,7 @@ class SavesSection(Section):
     `gpu-tiers.dev/checkpoint-max-at-risk` of a pod comes before it. `atOnce` protects the storage.
     """
 
-    max_at_risk_seconds: dict[
-        str,
-        Annotated[
-            int,
-            Field(
-                ge=LEAST_AT_RISK,
-                le=MOST_AT_RISK,
-                description=f"seconds, from {LEAST_AT_RISK} to {MOST_AT_RISK}",
-            ),
-        ],
-    ] = Field(default_factory=dict)
+    max_at_risk_seconds: dict[str, SecondsAtRisk] = Field(default_factory=dict)
     at_once: AtOnceSection = AtOnceSection()
 
 
@@ -326,9 +307,8 @@ class NodeSignalSection(Section):
         where = self.where or (known.where if known else None)
         key = self.key or (known.key if known else "")
         if known is None and self.ignore:
-            raise ValueError(
-                f'"{self.id}" is not in the table; its ids: {", ".join(sorted(row.id for row in BUILT_IN))}'
-            )
+            ids = ", ".join(sorted(row.id for row in BUILT_IN))
+            raise ValueError(f'"{self.id}" is not in the table; its ids: {ids}')
         if where is None:
             raise ValueError("a signal of your own needs where: Taint, Condition, Label or Unschedulable")
         if (where == "Unschedulable") == bool(key):

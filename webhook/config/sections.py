@@ -98,6 +98,9 @@ class TemplateSection(Section):
         return self
 
 
+_IN_PATHS = ", as in the paths of its API"
+
+
 class OwnKindSection(KindSection):
     """A kind that the table lacks, or fields that replace those of the table's row.
 
@@ -124,11 +127,9 @@ class OwnKindSection(KindSection):
         if self.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             raise ValueError(f"{self} is no workload; write the kinds that make pods")
         if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
-            raise ValueError(
-                f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
-            )
+            raise ValueError(f"{self} is not in the table of workload kinds, so write its plural{_IN_PATHS}")
         if self.plural is None and (self.gang or self.scale):
-            raise ValueError(f"gang and scale need the plural of {self}, so write it, as in the paths of its API")
+            raise ValueError(f"gang and scale need the plural of {self}, so write it{_IN_PATHS}")
         return self
 
     def row(self) -> KindRow:
@@ -207,7 +208,6 @@ class SchedulingSection(Section):
             raise ValueError(f"schedulerName {self.scheduler_name} is what every pod has; leave it out")
         theirs = USUAL_NAMES.get(self.scheduler_name or "")
         if self.queue is not None and theirs not in (None, self.queue.system):
-            raise ValueError(
-                f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"
-            )
+            unknown = f"which knows no queues of {self.queue.system}"
+            raise ValueError(f"schedulerName {self.scheduler_name} is {theirs}'s, {unknown}")
         return self

@@ -126,7 +126,7 @@ class PolicyPublisher(Rounds):
         """
         is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
         place = f"{self.map.namespace}/{self.map.name}"
-        self.active.tell_source(f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else "")
+        self.active.lost_source = f"ConfigMap {place} does not exist, so no new replica can start" if is_lost else ""
 
     async def _is_there(self, place: str) -> bool:
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from webhook.cli.cluster.target import role_for
-from webhook.cli.output import warn
+from webhook.cli.command import warn
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.webhook_configurations import OF_OURS
 from webhook.config.errors import ConfigError

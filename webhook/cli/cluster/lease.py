@@ -4,7 +4,7 @@ import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
-from webhook.cli.output import warn
+from webhook.cli.command import warn
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client, path
 from webhook.kube.errors import Forbidden, NotFound

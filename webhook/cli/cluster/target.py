@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
+from webhook.cli.command import fail
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import fail
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from webhook.cli.options import with_options
-from webhook.cli.output import fail
+from webhook.cli.command import fail, with_options
 
 
 @with_options

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import mode_of_file, read_active_policy
 from webhook.cli.cluster.one_object import WHAT, NoSuchPod, asked_cluster, kind_and_name, object_named
 from webhook.cli.cluster.target import Target
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.explain.explanation import explained
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, write
 from webhook.objects.refusal import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.report.tenants import above_quota

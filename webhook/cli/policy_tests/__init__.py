@@ -19,12 +19,11 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.file_cluster import cluster_of, titled
 from webhook.cli.manifests.finding import is_fact, verdict_of
 from webhook.cli.manifests.judge import judged_alone
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, write
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError, field_path

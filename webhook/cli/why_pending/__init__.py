@@ -18,10 +18,9 @@ from webhook.cli.cluster.one_object import (
     object_named,
 )
 from webhook.cli.cluster.target import Target
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.explain import What
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, Form, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named
