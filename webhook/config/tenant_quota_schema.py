@@ -132,7 +132,8 @@ def _check_of(rule: str) -> Callable[[object], bool]:
 
     def is_quantity(text: str) -> bool:
         with suppress(Refused):
-            return quantity(text, "gpus") is not None
+            quantity(text, "gpus")
+            return True
         return False
 
     def compare(one: str, other: str) -> int:

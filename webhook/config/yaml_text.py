@@ -156,10 +156,9 @@ class KubectlLoader(SafeLoader):
 
 def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
     """Return the value of an unknown tag, without the tag."""
-    if isinstance(node, yaml.ScalarNode):
-        return node.value
-    is_map = isinstance(node, yaml.MappingNode)
-    return loader.construct_mapping(node, deep=True) if is_map else loader.construct_sequence(node, deep=True)
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
 
 
 _SCALARS: dict[str, Callable[[str], Any]] = {
@@ -181,7 +180,8 @@ def _of_scalar(tag: str) -> Callable[[KubectlLoader, yaml.Node], Any]:
 
     def construct(_: KubectlLoader, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):
-            raise ConstructorError(None, None, f"found a {node.id} with the tag of a scalar", node.start_mark)
+            kind = "mapping" if isinstance(node, yaml.MappingNode) else "sequence"
+            raise ConstructorError(None, None, f"found a {kind} with the tag of a scalar", node.start_mark)
         value = _SCALARS[tag](node.value)
         if (value is None and tag != "null") or (tag in _FORMS and not _FORMS[tag].fullmatch(node.value)):
             raise ValueError(node.value)

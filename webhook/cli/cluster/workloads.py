@@ -5,7 +5,7 @@
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -67,8 +67,8 @@ class Gathered(Generic[T]):
     def with_pod(self, pod: PodSummary) -> None:
         written = parsed(pod.assigned_by)
         alike = PodsAlike(
-            count=0,
-            gpus=Decimal(0),
+            0,
+            Decimal(0),
             class_name=pod.class_name,
             priority=pod.priority,
             tier=pod.tier,
@@ -285,9 +285,16 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             kinds = f"{', '.join(others)} and {last}" if others else last
             sentence = unknown_without(f"what the policy does to {kinds} and their pods", "list them")
             self.reader.unknown[sentence] = tuple(self.hidden.values())
+        self.reader.steps.begin("reading pods")
+        claims, flavors = self.reader.lookups.devices, {each.name: each.flavor for each in self.listed.nodes}
         try:
-            self.reader.steps.begin("reading pods")
-            await self._pods(gathering, namespace)
+            async for raw, pod in pods_with_json(self.reader.client, self.reader.policy, claims, namespace):
+                if pod.gpus and self._is_exempt(pod.namespace):
+                    self.left_out[pod.namespace] += 1
+                elif pod.gpus:
+                    placed = replace(pod, flavor=flavors.get(pod.node) or pod.flavor)
+                    await gathering.pod(placed, partial(msgspec.json.decode, raw))
+                self.reader.steps.done()
         except Forbidden as error:
             lost = unknown_without(_ALL, f"list pods in {namespace or 'all namespaces'}")
             raise BadInput(f"{lost} {role_for(error) if namespace else _NAME_YOURS}") from error
@@ -321,20 +328,8 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
         try:
             await judging
         except (Refused, BadInput) as problem:  # an API server stored it that checks less than we do
-            self.broken.append(
-                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem_text(problem)}"
-            )
-
-    async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
-        policy, claims = self.reader.policy, self.reader.lookups.devices
-        flavors: Mapping[str, str | None] = {each.name: each.flavor for each in self.listed.nodes}
-        async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
-            if pod.gpus and self._is_exempt(pod.namespace):
-                self.left_out[pod.namespace] += 1
-            elif pod.gpus:
-                placed = replace(pod, flavor=flavors.get(pod.node) or pod.flavor)
-                await gathering.pod(placed, partial(msgspec.json.decode, raw))
-            self.reader.steps.done()
+            where = f"{document.kind}/{document.name} in {document.namespace}"
+            self.broken.append(f"{where} can't be judged: {problem_text(problem)}")
 
     def _is_exempt(self, namespace: str) -> bool:
         if namespace not in self._exempt:
@@ -346,9 +341,8 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
     """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput if a right is missing."""
     client, policy = reader.client, reader.policy
-    homes: tuple[Namespace, ...] = ()
     if namespace:
-        homes = (await reader.home(namespace, {}),)
+        homes: tuple[Namespace, ...] = (await reader.home(namespace, {}),)
     else:
         homes = await reader.part("namespaces", listed_namespaces(client), ())
     tenants = tuple(await reader.part("tenants", tenant_quotas(client), []))

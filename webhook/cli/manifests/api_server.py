@@ -30,13 +30,9 @@ _ROWS: Sequence[Mapping[str, Sequence[str]]] = data_file(__name__, "kinds.yaml")
 SERVED = {kind: row["versions"] for row in _ROWS for kind in row["kinds"]}
 """Kubernetes' own kinds near GPU workloads, with the apiVersions that serve them, the best first."""
 
-_RUNS_AND_ENDS = frozenset({GroupKind("batch", "Job"), GroupKind("batch", "CronJob")})
-_STAYS = frozenset(
-    {
-        *(GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
-        GroupKind("", "ReplicationController"),
-    }
-)
+_RUNS_AND_ENDS = {GroupKind("batch", kind) for kind in ("Job", "CronJob")}
+_APPS = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+_STAYS = {GroupKind("", "ReplicationController"), *(GroupKind("apps", kind) for kind in _APPS)}
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 

@@ -125,15 +125,22 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
     every, document = list(every_part(finding)), finding.document
     found = [each.verdict.assignment for each in every if each.verdict.assignment]
     decisions = [each.verdict.decision for each in every if each.verdict.decision]
+    demoted = [each for each in found if each.demoted_from]
     # The workload's own, or its pods' if they were demoted; for an unknown kind its parts'.
-    assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
+    assignments = [*demoted, *found][:1] if finding.verdict.assignment else found
+    if not finding.allowed or not finding.tiered:
+        name = VerdictName.LEFT_ALONE if finding.allowed else VerdictName.DENIED
+    elif demoted:
+        name = VerdictName.DEMOTED
+    else:
+        name = VerdictName.QUEUED if any(each.verdict.queued for each in every) else VerdictName.ALLOWED
     return ObjectVerdict(
         kind=document.kind,
         group=document.group,
         namespace=document.namespace,
         name=document.name,
         source=document.source,
-        verdict=_verdict(finding, every),
+        verdict=name,
         tiers=tuple(dict.fromkeys(each.tier for each in assignments if each.tier)),
         assignment=assignments[0] if assignments else None,
         evidence=finding.evidence,
@@ -150,17 +157,6 @@ def every_part(finding: Finding) -> Iterator[Finding]:
     yield finding
     for part in finding.parts:
         yield from every_part(part)
-
-
-def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
-    if not finding.allowed:
-        return VerdictName.DENIED
-    if not finding.tiered:
-        return VerdictName.LEFT_ALONE
-    demoted = (each.verdict.assignment and each.verdict.assignment.demoted_from for each in every)
-    if any(demoted):
-        return VerdictName.DEMOTED
-    return VerdictName.QUEUED if any(each.verdict.queued for each in every) else VerdictName.ALLOWED
 
 
 def is_fact(document: Document) -> bool:

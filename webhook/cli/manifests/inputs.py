@@ -55,10 +55,8 @@ def placed(document: Document, namespace: str) -> Document:
     if own == namespace or document.kind in OF_NO_NAMESPACE:
         return document
     if own:
-        raise BadInput(
-            f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
-            f'"{namespace}"; leave out one of them'
-        )
+        other = f'in namespace "{own}", and --namespace says "{namespace}"; leave out one of them'
+        raise BadInput(f"{document.source}: {document.kind}/{document.name} is {other}")
     return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
 
 
@@ -111,9 +109,8 @@ def _run(option: str, folder: Path, command: Sequence[str]) -> str:
         raise BadInput(f"{said}: there is no such file or folder")
     found = shutil.which(program)
     if found is None:
-        raise BadInput(
-            f"{said}: {program} is not on the PATH; install it, or pipe what it makes: … | gpu-tiers review -"
-        )
+        advice = "install it, or pipe what it makes: … | gpu-tiers review -"
+        raise BadInput(f"{said}: {program} is not on the PATH; {advice}")
     try:
         run = subprocess.run(  # noqa: S603 - the program that the option is named after
             [found, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
