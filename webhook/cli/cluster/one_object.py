@@ -96,9 +96,8 @@ async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> S
     if named is not None:
         return named
     if any(each.is_called(word) for each in served):
-        raise BadInput(
-            f'"{word}" makes no pods that gpu-tiers knows of; ask about one of its pods by name, or about its owner'
-        )
+        advice = "ask about one of its pods by name, or about its owner"
+        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; {advice}')
     raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
 
 
@@ -144,10 +143,9 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             tenants = by_age(each.tenant for each in quotas if each.tenant)
 
             async def other_namespace(name: str) -> Namespace:
-                found = await stored_namespace(client, name)
-                if found is None:
-                    raise Unreadable(f"namespace {name} does not exist")
-                return found
+                if found := await stored_namespace(client, name):
+                    return found
+                raise Unreadable(f"namespace {name} does not exist")
 
             known = ReadOnce(classes, tuple(tenants), {namespace: home}, other_namespace)
             known.scope = await reader.eviction()
