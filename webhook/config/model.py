@@ -3,11 +3,12 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.config.sections import (
@@ -86,13 +87,11 @@ class ResourceSection(Section):
                 return value
         raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
 
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if sum(each is not None for each in (self.name, self.device_class_name, self.annotation)) != 1:
-            raise ValueError("write one of name, deviceClassName and annotation")
+            yield "write one of name, deviceClassName and annotation"
         if (self.annotation == "gpu-memory") != (self.memory_per_gpu is not None):
-            raise ValueError("memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one")
-        return self
+            yield "memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one"
 
 
 class FlavorSection(Section):
@@ -111,11 +110,9 @@ class MatchSection(Section):
     namespaces: tuple[str, ...] = ()
     service_accounts: tuple[ServiceAccount, ...] = ()
 
-    @model_validator(mode="after")
-    def _something(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if not (self.kinds or self.labels or self.namespaces or self.service_accounts):
-            raise ValueError("matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)")
-        return self
+            yield "matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)"
 
 
 class RuleSection(Section):
@@ -153,15 +150,13 @@ class HookSection(Section):
     def hook(self) -> Hook:
         return completed(self.kind, self.seconds, self.given())
 
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> Self:
+    def problems(self) -> Iterator[str]:
         given = self.given()
         wrong, lacking = unwanted(self.kind, given), missing(self.kind, given)
         if wrong is not None:
-            raise ValueError(f"a hook of kind {self.kind} takes no {to_camel(wrong)}")
+            yield f"a hook of kind {self.kind} takes no {to_camel(wrong)}"
         if lacking is not None:
-            raise ValueError(f"a hook of kind {self.kind} needs a {lacking}")
-        return self
+            yield f"a hook of kind {self.kind} needs a {lacking}"
 
 
 GraceSeconds = Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
@@ -190,15 +185,14 @@ class CheckpointSection(Section):
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
     listener_image: Annotated[str, matching("image")] = ""
 
-    @model_validator(mode="after")
-    def _room_for_a_save(self) -> Self:
+    def problems(self) -> Iterator[str]:
         of_all, by_tier = self.max_grace_period_seconds, self.max_grace_period_seconds_by_tier
         caps = {"": (_CAP, of_all)} | {tier: (f"{_CAP}ByTier.{tier}", cap) for tier, cap in sorted(by_tier.items())}
         for name, cap in caps.values():
             if self.margin_seconds >= cap:
-                raise ValueError(f"marginSeconds must be below {name}, or no time is left to save")
+                yield f"marginSeconds must be below {name}, or no time is left to save"
             if cap > of_all:
-                raise ValueError(f"{name} is {cap}, which is above {_CAP}, {of_all}")
+                yield f"{name} is {cap}, which is above {_CAP}, {of_all}"
         hooks: list[tuple[str, str, HookSection | None]] = [
             *((each.value, "", getattr(self, each.value)) for each in WorkloadType),
             *((f"tiers.{tier}", tier, hook) for tier, hook in self.tiers.items()),
@@ -206,8 +200,7 @@ class CheckpointSection(Section):
         for name, tier, hook in hooks:
             limit, cap = caps.get(tier, caps[""])
             if hook and hook.seconds is not None and hook.seconds > (left := cap - self.margin_seconds):
-                raise ValueError(f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}")
-        return self
+                yield f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}"
 
 
 _CAP = "maxGracePeriodSeconds"
@@ -239,11 +232,9 @@ class SelectorLineSection(Section):
     operator: Operator
     values: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _values_where_they_belong(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if bool(self.values) != (self.operator in ("In", "NotIn")):
-            raise ValueError("In and NotIn need values, Exists and DoesNotExist take none")
-        return self
+            yield "In and NotIn need values, Exists and DoesNotExist take none"
 
 
 class SelectorSection(Section):
@@ -301,19 +292,17 @@ class NodeSignalSection(Section):
     notice: int | None = Field(default=None, ge=1, le=86_400, alias="noticeSeconds")
     ignore: StrictBool = False
 
-    @model_validator(mode="after")
-    def _found_on_a_node(self) -> Self:
+    def problems(self) -> Iterator[str]:
         known = next((row for row in BUILT_IN if row.id == self.id), None)
         where = self.where or (known.where if known else None)
         key = self.key or (known.key if known else "")
         if known is None and self.ignore:
             ids = ", ".join(sorted(row.id for row in BUILT_IN))
-            raise ValueError(f'"{self.id}" is not in the table; its ids: {ids}')
+            yield f'"{self.id}" is not in the table; its ids: {ids}'
         if where is None:
-            raise ValueError("a signal of your own needs where: Taint, Condition, Label or Unschedulable")
+            yield "a signal of your own needs where: Taint, Condition, Label or Unschedulable"
         if (where == "Unschedulable") == bool(key):
-            raise ValueError("Taint, Condition and Label need a key, and Unschedulable takes none")
-        return self
+            yield "Taint, Condition and Label need a key, and Unschedulable takes none"
 
 
 class PolicyFile(Section):

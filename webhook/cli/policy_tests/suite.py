@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
-from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from webhook.cli.manifests.documents import BadInput
 from webhook.config.errors import field_path, sentence, unreadable
@@ -61,12 +61,10 @@ class ExpectSection(Section):
     message: Text | None = None
     warnings: tuple[Text, ...] | None = None
 
-    @model_validator(mode="after")
-    def _refused_with_a_message(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if self.message is not None and self.verdict not in (None, VerdictName.DENIED):
             rule = "message is a part of the refusal, so it goes with the verdict Denied"
-            raise ValueError(f"{rule}, not {self.verdict}")
-        return self
+            yield f"{rule}, not {self.verdict}"
 
     @property
     def expected_verdict(self) -> VerdictName:
@@ -117,12 +115,10 @@ class SuiteSection(Section):
     tenants: tuple[Text, ...] = ()
     cases: tuple[CaseSection, ...]
 
-    @model_validator(mode="after")
-    def _one_policy(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if {"policy", "preset"} <= self.model_fields_set:
             why = "a policy file names its preset itself"
-            raise ValueError(f"write policy (a file) or preset (a name), not both; {why}")
-        return self
+            yield f"write policy (a file) or preset (a name), not both; {why}"
 
     @field_validator("cases")
     @classmethod
