@@ -109,9 +109,8 @@ def check(wait: str = "0s", output: Form = "table", namespace: str | None = None
     and with 2 if the cluster can't be asked.
     """
     report = asyncio.run(_reported(target, namespace, _seconds(wait)))
-    rows = [(each.name, each.word, each.what) for each in report.checks]
-    way_out = (report.way_out,) if report.way_out else ()
-    write(Answer(report, [Table(("Check", "Answer", "What"), rows)], (*way_out, *report.missing)), output)
+    table = Table(("Check", "Answer", "What"), [(each.name, each.word, each.what) for each in report.checks])
+    write(Answer(report, [table], [each for each in (report.way_out, *report.missing) if each]), output)
     raise typer.Exit(report.code)
 
 
@@ -175,8 +174,7 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
         else:
             word, what = Word.OK, well(found)
         lines.append(CheckLine(name, word, CODES[word], what))
-    words = {each.word for each in lines}
-    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
+    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if any(line.word is each for line in lines)), Word.OK)
     return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.refused), _way_out(found))
 
 

@@ -23,9 +23,7 @@ COMMANDS = {
         "posture": "webhook.cli.posture:posture",
         "report": "webhook.cli.prometheus:loss_report",
     },
-    "Acting on trainings": {
-        "save": "webhook.cli.save:save",
-    },
+    "Acting on trainings": {"save": "webhook.cli.save:save"},
     "Operating gpu-tiers": {
         "check": "webhook.cli.check:check",
         "lint": "webhook.cli.lint:lint",
@@ -33,10 +31,7 @@ COMMANDS = {
         "open-gates": "webhook.cli.open_gates:open_gates",
         "certs": "webhook.cli.certificates:app",
     },
-    "Running it": {
-        "serve": "webhook.cli.serve:serve",
-        "demo": "webhook.cli.demo:demo",
-    },
+    "Running it": {"serve": "webhook.cli.serve:serve", "demo": "webhook.cli.demo:demo"},
 }
 """The commands by the headings of `--help`. Each is imported on demand, so that it does not wait for other libraries.
 """

@@ -86,39 +86,31 @@ def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
 
 
 def _tables(found: Posture) -> Iterator[Table]:
-    columns = ("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Types that save first")
-    rows = [
-        (
-            each.name,
-            "refused, see below" if each.refused else str(each.value),
-            ", ".join(each.evicts) or ("nobody" if each.preemption_policy == "Never" else "no tier"),
-            ", ".join(each.evicted_by) or "no tier",
-            ", ".join(each.workloads) or "none",
-            "; ".join(each.hooks) or "-",
-        )
-        for each in found.tiers
-    ]
-    yield Table(columns, rows, "Tiers")
+    rows = []
+    for each in found.tiers:
+        value = "refused, see below" if each.refused else str(each.value)
+        evicts = ", ".join(each.evicts) or ("nobody" if each.preemption_policy == "Never" else "no tier")
+        evicted_by, workloads = ", ".join(each.evicted_by) or "no tier", ", ".join(each.workloads) or "none"
+        rows.append((each.name, value, evicts, evicted_by, workloads, "; ".join(each.hooks) or "-"))
+    yield Table(("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Types that save first"), rows, "Tiers")
     if found.classes:
-        rows_of_classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
-        yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
-    if found.tenants:
-        rows_of_tenants, tiers = [], {None, "", *(each.name for each in found.tiers)}
-        for each in found.tenants:
-            default = f"{each.default_tier or '-'}{'' if each.default_tier in tiers else ' (no tier)'}"
-            quotas = "; ".join(each.quotas) or "none"
-            name = f"{each.name} (not Ready)" if each.not_ready else each.name
-            rows_of_tenants.append((name, each.ceiling, default, quotas, each.on_exceed))
-        yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
+        classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
+        yield Table(("PriorityClass", "Value", "Evicts"), classes, "Other PriorityClasses")
+    tenants, tiers = [], {None, "", *(each.name for each in found.tiers)}
+    for tenant in found.tenants:
+        default = f"{tenant.default_tier or '-'}{'' if tenant.default_tier in tiers else ' (no tier)'}"
+        name = f"{tenant.name} (not Ready)" if tenant.not_ready else tenant.name
+        tenants.append((name, tenant.ceiling, default, "; ".join(tenant.quotas) or "none", tenant.on_exceed))
+    if tenants:
+        yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), tenants, "Tenants")
 
 
 def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
-    refused = ((each.name, each.refused) for each in found.tiers if each.refused)
-    yield from (f"Tier {name}: its pods are refused: {why}" for name, why in refused)
-    at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
+    tiers, asked = found.tiers, "pods that report are asked to save after"
+    yield from (f"Tier {each.name}: its pods are refused: {each.refused}" for each in tiers if each.refused)
+    at_risk = ((each.name, each.at_risk) for each in tiers if each.at_risk)
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
-    bounds = ((each.name, each.max_at_risk) for each in found.tiers if each.max_at_risk)
-    asked = "pods that report are asked to save after"
+    bounds = ((each.name, each.max_at_risk) for each in tiers if each.max_at_risk)
     yield from (f"Tier {name}: {asked} {most:,} s of unsaved work" for name, most in bounds)
     for tenant in found.tenants:
         named = any(text in tenant.not_ready for text in tenant.unknown)

@@ -22,21 +22,8 @@ from webhook.objects.data_files import data_file
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.saves.node_signals import signals_with
-from webhook.policy.values.tier_policy import (
-    AtOnce,
-    Checkpoint,
-    Flavor,
-    GpuShare,
-    Grade,
-    Kueue,
-    Match,
-    Mode,
-    Placement,
-    Rule,
-    Saves,
-    Scheduling,
-    TierPolicy,
-)
+from webhook.policy.values import tier_policy as values
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kind_table import BUILT_IN, WorkloadType
 
@@ -148,11 +135,12 @@ def policy_of(file: PolicyFile) -> TierPolicy:
     kueue = None
     if file.kueue.workload_priority_classes:
         selector = view(file.kueue.managed_jobs_namespace_selector.model_dump(by_alias=True), LabelSelector)
-        kueue = Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
+        kueue = values.Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
     rules = []
     for match, tier in ((each.match, each.tier) for each in file.rules):
         kinds = tuple(each.group_kind for each in match.kinds)
-        rules.append(Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), tier))
+        rules.append(values.Rule(values.Match(kinds, match.labels, match.namespaces, match.service_accounts), tier))
+    flavors = (values.Flavor(each.name, each.node_labels, each.gpu_hour_price) for each in file.resource_flavors)
     checkpoint, resources = file.checkpoint, file.resources
     return TierPolicy(
         tiers=Tiers(
@@ -160,14 +148,16 @@ def policy_of(file: PolicyFile) -> TierPolicy:
             for each in file.tiers
         ),
         default_tier=file.default_tier,
-        mode=Mode[file.mode],
+        mode=values.Mode[file.mode],
         adoption=file.adoption,
         resources={each.name: each.weight for each in resources if each.name},
         device_classes={each.device_class_name: each.weight for each in resources if each.device_class_name},
-        shares=tuple(GpuShare(each.annotation, each.weight, each.mebibytes) for each in resources if each.annotation),
+        shares=tuple(
+            values.GpuShare(each.annotation, each.weight, each.mebibytes) for each in resources if each.annotation
+        ),
         flavor_unnamed=file.flavor_unnamed,
         uncounted=file.uncounted,
-        flavors=tuple(Flavor(each.name, each.node_labels, each.gpu_hour_price) for each in file.resource_flavors),
+        flavors=tuple(flavors),
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,
         demote_to=file.demote_to,
@@ -177,9 +167,9 @@ def policy_of(file: PolicyFile) -> TierPolicy:
         namespaces_without_tenant=file.namespaces_without_tenant,
         untiered=file.untiered,
         tier_access=file.tier_access,
-        raise_by=Grade[file.raise_by],
+        raise_by=values.Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
-        checkpoint=Checkpoint(
+        checkpoint=values.Checkpoint(
             hooks={each: hook.hook() for each in WorkloadType if (hook := getattr(checkpoint, each.value)) is not None},
             tiers={tier: hook.hook() for tier, hook in checkpoint.tiers.items()},
             margin=checkpoint.margin_seconds,
@@ -188,9 +178,9 @@ def policy_of(file: PolicyFile) -> TierPolicy:
             listener_image=checkpoint.listener_image,
             pod_failure_policy=checkpoint.pod_failure_policy,
         ),
-        saves=Saves(file.saves.max_at_risk_seconds, file.saves.at_once.made(AtOnce)),
-        placement={tier: section.made(Placement) for tier, section in file.placement.items()},
-        scheduling={tier: section.made(Scheduling) for tier, section in file.scheduling.items()},
+        saves=values.Saves(file.saves.max_at_risk_seconds, file.saves.at_once.made(values.AtOnce)),
+        placement={tier: section.made(values.Placement) for tier, section in file.placement.items()},
+        scheduling={tier: section.made(values.Scheduling) for tier, section in file.scheduling.items()},
         autoscaler=file.autoscaler,
         templates=file.templates,
         kueue=kueue,
@@ -211,7 +201,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
 
     # 2. No name is listed twice. A PriorityClass can't have the name of another tier's second class, nor the API
     #    server's own prefix.
-    for path, what, values in (
+    for path, what, names in (
         ("tiers[{}].name", "another tier has that name", [each.name for each in file.tiers]),
         ("tiers[{}].value", "another tier has that value", [str(each.value) for each in file.tiers]),
         ("resourceFlavors[{}].name", "listed twice", [each.name for each in file.resource_flavors]),
@@ -219,9 +209,9 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
         ("nodeSignals[{}].id", "listed twice", [each.id for each in file.node_signals]),
         ("resources[{}]", "listed twice", [each.title for each in file.resources]),
     ):
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield f"{path.format(index)}: {value}: {what}"
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield f"{path.format(index)}: {name}: {what}"
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
     for index, tier in enumerate(file.tiers):
         if tier.name in classes:

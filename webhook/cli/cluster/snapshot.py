@@ -20,15 +20,8 @@ from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
+from webhook.cluster import listed
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.listed import (
-    disruption_budgets,
-    gpu_nodes,
-    listed_namespaces,
-    listed_trees,
-    priority_classes,
-    tenant_quotas,
-)
 from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
 from webhook.cluster.webhook_configurations import admission_policies, leaves_out, missing_kinds, webhook_configurations
 from webhook.config.published import InstalledPolicy, active_map_of
@@ -59,11 +52,11 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
     """Read all parts of a cluster. Raises ApiError if the API server can't be asked at all."""
     client, policy = reader.client, reader.policy
     found = await read_running(reader, installed, "default")
-    found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
+    found = replace(found, classes=await reader.part("classes", listed.priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     if await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), []):
         reader.lacking["capacity"] = COUNTED_BY_CLAIMS
-    nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
+    nodes = await reader.part("nodes", listed.gpu_nodes(client, policy), ())
     groups = await reader.part("pod_groups", _listed(client, "scheduling.k8s.io", "podgroups"), [])
     return replace(
         found,
@@ -73,7 +66,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
         taken=taken,
         gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),
         pod_groups=tuple(read(raw, PodGroup) for raw in groups),
-        budgets=await reader.part("budgets", disruption_budgets(client), ()),
+        budgets=await reader.part("budgets", listed.disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), {}),
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
         autoscalers=await reader.part("autoscalers", _autoscalers(client), ()),
@@ -96,8 +89,8 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
         found,
         dry_run=await dry_run_of(reader, found, namespace),
         leader=await reader.part("leader", leader_of(client, *installed.where.split("/")), ""),
-        tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
-        namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
+        tenants=tuple(await reader.part("tenants", listed.tenant_quotas(client), [])),
+        namespaces=await reader.part("namespaces", listed.listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
     )
     certificates = await _certificates_seen(reader, found)
@@ -215,7 +208,7 @@ async def _listed(client: Client, group: str, plural: str, most: int | None = No
 
 async def _failed_hooks(client: Client) -> dict[tuple[str, str], int]:
     times: Counter[tuple[str, str]] = Counter()
-    for event in await listed_trees(client, path("v1", "events"), {"fieldSelector": "reason=FailedPreStopHook"}):
+    for event in await listed.listed_trees(client, path("v1", "events"), {"fieldSelector": "reason=FailedPreStopHook"}):
         about, series = event.get("involvedObject") or {}, event.get("series") or {}
         count = event.get("count") or series.get("count") or 1
         times[str(about.get("namespace")), str(about.get("name"))] += int(count)

@@ -16,12 +16,10 @@ from webhook.objects.view import Tree, at
 from webhook.policy.values.tier_policy import Grade
 from webhook.sentences.sentence import sentence
 
-UNKNOWN = (
-    "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
-    "they are created"
-)
-UNREAD = "how many GPUs its pods ask for is unknown; they are reviewed when they are created"
-UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
+_LATER = "reviewed when they are created"
+UNKNOWN = f"this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are {_LATER}"
+UNREAD = f"how many GPUs its pods ask for is unknown; they are {_LATER}"
+UNSEEN = f"its operator decides what its pods ask for; they are {_LATER}"
 
 _REFUSED = dict.fromkeys(("invalid", "refused", "its pod refused"), "bold red")
 _STYLE = {"+": "green", "-": "red", "note": "yellow", "warning": "yellow", **_REFUSED}
