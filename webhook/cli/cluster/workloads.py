@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.cli.cluster.reader import ClusterReader
+from webhook.cli.cluster.reader import ClusterReader, CommandLookups
 from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
@@ -219,14 +219,8 @@ class _KnownOfMany(ReadOnce):
         return self.found[namespace.name]
 
 
-class _OfMany(LiveLookups, frozen=True):
-    """Caches look-ups. It reads no ResourceQuotas and checks no name, because each object has its own."""
-
-    def fresh(self) -> Self:
-        return self
-
-    async def is_name_taken(self, *_: str) -> bool:
-        return False
+class _OfMany(CommandLookups, frozen=True):
+    """Reads no ResourceQuotas, because each object has its own."""
 
     async def native_quotas(self, _namespace: str) -> tuple[()]:
         return ()

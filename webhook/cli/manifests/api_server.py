@@ -62,15 +62,9 @@ def _served(document: Document, kinds: KindTable) -> Sequence[str]:
 def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refusal]:
     """Yield the refusals of one object; its pods are checked only if each of their containers has an image."""
     if document.written_version:
-        own = SERVED.get(document.kind)
-        yield Refusal(
-            Reason.INVALID,
-            "kind-not-served",
-            "apiVersion",
-            version=document.written_version,
-            kind=document.kind,
-            served=own[0] if own else f"an apiVersion of {document.group}",
-        )
+        version, kind = document.written_version, document.kind
+        served = SERVED[kind][0] if kind in SERVED else f"an apiVersion of {document.group}"
+        yield Refusal(Reason.INVALID, "kind-not-served", "apiVersion", version=version, kind=kind, served=served)
     try:
         row = kinds.by_kind.get(document.group_kind) or row_by_shape(document)
         made = [each for each in pod_templates(document.tree, row) if each.form in ("template", "spec")]
