@@ -25,9 +25,9 @@ def make(folder: Path, dns_name: list[str], *, force: bool = False) -> None:
     """
     if (folder / KEY).exists() and not force:
         fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
-    wrong = [name for name in dns_name if not _is_name(name)]
-    if wrong:
-        fail(f'--dns-name: "{wrong[0][:60]}" is neither a DNS name nor an address')
+    for name in dns_name:
+        if not _is_name(name):
+            fail(f'--dns-name: "{name[:60]}" is neither a DNS name nor an address')
     try:
         _print(make_files(folder, dns_name))
     except OSError as error:

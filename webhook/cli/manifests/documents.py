@@ -43,12 +43,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     def what(self) -> str:
         return "broken" if self.broken else "left out"
 
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
-
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"{self.file}{f':{self.line}' if self.line else ''}: {self.reason}"
 
 
 def why_no_object(file: str, tree: Any) -> str:

@@ -88,11 +88,9 @@ def _facts(finding: Finding) -> Iterator[Text]:
     if assignment is not None and assignment.trace:
         yield _fact("trace", " | ".join(map(sentence, assignment.trace)))
     parts = finding.pods or (finding,)
-    hooks = [
-        (hook, f" in {', '.join(hook.containers)}" if hook.containers else "") for part in parts if (hook := part.hook)
-    ]
-    said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
-    yield from (_fact("hook", each) for each in said)
+    for hook in dict.fromkeys(part.hook for part in parts if part.hook):
+        where = f" in {', '.join(hook.containers)}" if hook.containers else ""
+        yield _fact("hook", f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace")
     for name in ("placement", "autoscaler"):
         said = dict.fromkeys(getattr(part.verdict, name) for part in parts)
         yield from (_fact(name, each) for each in said if each)
@@ -146,8 +144,8 @@ def _without_long_notes(tree: Tree) -> Tree:
     if not isinstance(notes, dict):
         return tree
     sizes = {key: str(text).count("\n") for key, text in notes.items()}
-    short = {key: f"({sizes[key]:,} lines)" if sizes[key] > LONGEST_NOTE else text for key, text in notes.items()}
-    return {**tree, "metadata": {**tree["metadata"], "annotations": short}}
+    short = {key: f"({size:,} lines)" for key, size in sizes.items() if size > LONGEST_NOTE}
+    return {**tree, "metadata": {**tree["metadata"], "annotations": notes | short}}
 
 
 class _Dumper(Dumper):
@@ -175,7 +173,8 @@ def summary(
 
     `tenants`: any were given.
     """
-    if len(findings) > 1 or not shown:
+    whole = len(findings) > 1 or not shown
+    if whole:
         refused = [each for each in findings if not each.allowed]
         tiered = [each for each in findings if each.allowed and each.tiered]
         alone = len(findings) - len(tiered) - len(refused)
@@ -188,7 +187,7 @@ def summary(
         yield from (f"refused: {_name(each)}" for each in refused)
     if not tenants and any(each.tiered or not each.allowed for each in findings):
         yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
-    if len(findings) > 1 or not shown:
+    if whole:
         yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
         yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
     for what in ("left out", "broken"):
