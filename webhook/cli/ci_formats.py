@@ -108,14 +108,10 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
     rules = list(dict.fromkeys(result["ruleId"] for result in results))
     for result in results:
         result["ruleIndex"] = rules.index(result["ruleId"])
-    notes = [
-        {
-            "level": "error" if each.broken else "note",
-            "message": {"text": f"{each.what}: {each.reason}"},
-            "locations": [_location(each.file, each.line)],
-        }
-        for each in left_out
-    ]
+    notes = []
+    for each in left_out:
+        level, text = "error" if each.broken else "note", f"{each.what}: {each.reason}"
+        notes.append({"level": level, "message": {"text": text}, "locations": [_location(each.file, each.line)]})
     rows = [_rule(each) for each in rules]
     driver = {"name": "gpu-tiers", "semanticVersion": metadata.version("gpu-tiers"), "rules": rows}
     invocation = {
@@ -129,15 +125,14 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
 
 def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
     document, name = finding.document, finding.title
+    # the same in the next run, wherever the object is in its file
+    fingerprint = hashlib.sha256(f"{document.file}\n{name}\n{rule}\n{text}".encode()).hexdigest()
     return {
         "ruleId": rule,
         "level": level,
         "message": {"text": f"{name}: {text}"},
         "locations": [_location(document.file, document.line) | {"logicalLocations": [{"fullyQualifiedName": name}]}],
-        # the same in the next run, wherever the object is in its file
-        "partialFingerprints": {
-            "objectAndRule/v1": hashlib.sha256(f"{document.file}\n{name}\n{rule}\n{text}".encode()).hexdigest()[:32]
-        },
+        "partialFingerprints": {"objectAndRule/v1": fingerprint[:32]},
     }
 
 

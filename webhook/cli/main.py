@@ -112,10 +112,8 @@ class KubectlGroup(TyperGroup):
 
 def _shown_type(parameter: Any, ctx: Any) -> str | None:
     """Return the placeholder of an option's value in `--help`; an argument's name is enough."""
-    if parameter.param_type_name == "argument":
-        return None
     shown = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
-    return _SHOWN_TYPES.get(shown, shown)
+    return None if parameter.param_type_name == "argument" else _SHOWN_TYPES.get(shown, shown)
 
 
 # typer has no setting for it, and makes the option --help itself

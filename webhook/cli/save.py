@@ -146,10 +146,8 @@ async def _ask(client: Client, pod: Pod, since: datetime) -> SaveAsked | None:
         return None
     except Forbidden as error:
         bound = f"kubectl create rolebinding NAME --clusterrole=edit --user=NAME --namespace={where.namespace}"
-        raise BadInput(
-            f"{error.said or error}. ClusterRole edit has the right; an admin of namespace {where.namespace} binds it: "
-            f"{bound}"
-        ) from None
+        who = f"an admin of namespace {where.namespace} binds it: {bound}"
+        raise BadInput(f"{error.said or error}. ClusterRole edit has the right; {who}") from None
     return SaveAsked(where.namespace, where.name, where.uid)
 
 

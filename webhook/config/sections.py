@@ -107,9 +107,6 @@ class TemplateSection(Section):
             yield f"replicas: {self.replicas} must lie in the same item as path: {self.path}"
 
 
-_IN_PATHS = ", as in the paths of its API"
-
-
 class OwnKindSection(KindSection):
     """A kind that the table lacks, or fields that replace those of the table's row.
 
@@ -135,9 +132,9 @@ class OwnKindSection(KindSection):
         if self.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             yield f"{self} is no workload; write the kinds that make pods"
         if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
-            yield f"{self} is not in the table of workload kinds, so write its plural{_IN_PATHS}"
+            yield f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
         if self.plural is None and (self.gang or self.scale):
-            yield f"gang and scale need the plural of {self}, so write it{_IN_PATHS}"
+            yield f"gang and scale need the plural of {self}, so write it, as in the paths of its API"
 
     def row(self) -> KindRow:
         """Return the row of this kind, or that of the table with the fields that are written here.
@@ -210,5 +207,4 @@ class SchedulingSection(Section):
             yield f"schedulerName {self.scheduler_name} is what every pod has; leave it out"
         theirs = USUAL_NAMES.get(self.scheduler_name or "")
         if self.queue is not None and theirs not in (None, self.queue.system):
-            unknown = f"which knows no queues of {self.queue.system}"
-            yield f"schedulerName {self.scheduler_name} is {theirs}'s, {unknown}"
+            yield f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"

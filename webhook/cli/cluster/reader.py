@@ -67,8 +67,7 @@ class ClusterReader:
 
     def without(self, lost: str, *parts: Part) -> None:
         """Note that `lost` is unknown if one of these parts was not read."""
-        needed = [part for part in self.unread if part in parts]
-        if needed:
+        if needed := [part for part in self.unread if part in parts]:
             sentence = unknown_without(lost, *(self.unread[part] for part in needed))
             self.unknown[sentence] = tuple(self.roles[part] for part in needed)
 

@@ -63,8 +63,7 @@ class ExpectSection(Section):
 
     def problems(self) -> Iterator[str]:
         if self.message is not None and self.verdict not in (None, VerdictName.DENIED):
-            rule = "message is a part of the refusal, so it goes with the verdict Denied"
-            yield f"{rule}, not {self.verdict}"
+            yield f"message is a part of the refusal, so it goes with the verdict Denied, not {self.verdict}"
 
     @property
     def expected_verdict(self) -> VerdictName:
@@ -117,8 +116,7 @@ class SuiteSection(Section):
 
     def problems(self) -> Iterator[str]:
         if {"policy", "preset"} <= self.model_fields_set:
-            why = "a policy file names its preset itself"
-            yield f"write policy (a file) or preset (a name), not both; {why}"
+            yield "write policy (a file) or preset (a name), not both; a policy file names its preset itself"
 
     @field_validator("cases")
     @classmethod
