@@ -226,29 +226,20 @@ def diff(
         if new is None:
             fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
         sets = tenants or (), new_tenants or tenants or ()
-        compared = asyncio.run(_of_files(old, new, inputs, namespace, sets))
+        found = asyncio.run(_of_files(old, new, inputs, namespace, sets))
     elif tenants or new_tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
         before, after = (old, new) if new else (None, old)
-        compared = asyncio.run(_of_cluster(before, after, namespace, target))
-    write(answer(compared), output)
+        found = asyncio.run(_of_cluster(before, after, namespace, target))
+    write(found, output)
     sys.stdout.flush()
-    raise typer.Exit(CHANGES if compared.changes else 0)
-
-
-class Compared(msgspec.Struct, frozen=True):
-    """The changes among the objects, and further notes."""
-
-    changes: Sequence[ObjectChange]
-    objects: int
-    notes: Sequence[str]
-    missing: Sequence[str] = ()
+    raise typer.Exit(CHANGES if found.value["changed"] else 0)
 
 
 async def _of_files(
     old: str, new: str, inputs: Inputs, namespace: str | None, sets: tuple[Sequence[Path], Sequence[Path]]
-) -> Compared:
+) -> Answer:
     """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces.
 
     Raises BadInput, ConfigError.
@@ -267,10 +258,10 @@ async def _of_files(
     changes = [*of_tenants, *(change for _, change in found if change)]
     without = () if any(each.known.tenants() for each in clusters) else (NO_TENANTS,)
     notes = [*_notes(*policies, files), *without, *(f"left out: {each}" for each in left_out)]
-    return Compared(changes, len(judged) + len(of_tenants), notes)
+    return answer(changes, len(judged) + len(of_tenants), notes)
 
 
-async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
+async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Answer:
     """Read the cluster once for both policies. Objects without GPUs under both are left alone, and not counted."""
     files = [fields_named(each) for each in (old, new) if each]
     after = policy_of(files[-1])
@@ -291,7 +282,7 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
             tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
             spaces = there.listed.namespaces
             of_tenants = [*tenant_changes((tenants, spaces, before), (tenants, spaces, after))]
-            return Compared([*of_tenants, *changes], objects + len(of_tenants), notes, reader.missing())
+            return answer([*of_tenants, *changes], objects + len(of_tenants), notes, reader.missing())
 
 
 def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Iterator[str]:
@@ -300,24 +291,24 @@ def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Ite
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
-def answer(compared: Compared) -> Answer:
-    """Return the changes, field by field; the object is named with its first.
+def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
+    """Return the changes among the objects, field by field; the object is named with its first.
 
     The summary is such as: `3 of 120 objects change: 1 is refused, 2 go up`.
     """
-    changes, counts = compared.changes, Counter(each.effect for each in compared.changes)
+    counts = Counter(each.effect for each in changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
     change, by_effect = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
-    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{by_effect}"
+    summary = f"{len(changes)} of {number_of(objects, 'object')} {change}{by_effect}"
     rows = [
         ("" if number else each.title, change.field, f"{change.old} → {change.new}")
         for each in changes
         for number, change in enumerate(each.fields)
     ]
     records = [{**asdict(each), "effect": each.effect.name.lower().replace("_", "-")} for each in changes]
-    value = {"objects": compared.objects, "changed": len(changes), "changes": records}
+    value = {"objects": objects, "changed": len(changes), "changes": records}
     tables = [Table(("Object", "Field", "Old → new"), rows)] if rows else ()
-    return Answer(value, tables, (summary, *compared.notes), compared.missing)
+    return Answer(value, tables, (summary, *notes), missing)
 
 
 @app.command("check")
