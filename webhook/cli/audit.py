@@ -20,9 +20,8 @@ from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.lint import refuse_unknown, shown_findings, snapshot_of
 from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents
-from webhook.cli.manifests.file_cluster import cluster_of
-from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
-from webhook.cli.manifests.inputs import Inputs
+from webhook.cli.manifests.finding import Finding, every_part, verdict_of
+from webhook.cli.manifests.inputs import Inputs, cluster_of, is_fact
 from webhook.cli.manifests.judge import NO_TENANTS, judged_quickly
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster

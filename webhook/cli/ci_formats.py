@@ -68,9 +68,8 @@ def as_junit(suites: Iterable[JUnitSuite], name: str) -> str:
 
 
 def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
-    tags = [case.tag for case in cases]
-    named = (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
-    return {"tests": str(len(cases)), **{name: str(sum(each == tag for each in tags)) for name, tag in named}}
+    failed, skipped = (str(sum(case.tag == tag for case in cases)) for tag in ("failure", "skipped"))
+    return {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
 
 
 def _say(parent: ET.Element, lines: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_whole
 from webhook.cli.cluster.target import Target, how_to_get
 from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
-from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
+from webhook.cli.manifests.inputs import cluster_of, tenants_in, titled
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tier_policy import TierPolicy

@@ -17,9 +17,8 @@ from webhook.cli.cluster.target import Target
 from webhook.cli.cluster.workloads import Gathering, workloads_of
 from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import Document, LeftOut, documents
-from webhook.cli.manifests.file_cluster import cluster_of
-from webhook.cli.manifests.finding import is_fact, verdict_of
-from webhook.cli.manifests.inputs import Inputs
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.inputs import Inputs, cluster_of, is_fact
 from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout

@@ -20,8 +20,8 @@ from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import Judge
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger

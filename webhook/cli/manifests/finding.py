@@ -1,22 +1,18 @@
 """The webhook's verdict on one object and on everything that it creates, as a value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
 from webhook.cli.manifests.documents import Document
-from webhook.objects.data_files import data_file
+from webhook.cli.manifests.inputs import CLUSTER_SCOPED, OF_NO_NAMESPACE
 from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import sentence
-
-_KINDS: Mapping[str, dict[str, str]] = data_file(__name__, "kinds.yaml")
-OF_NO_NAMESPACE, CLUSTER_SCOPED = _KINDS["factsOfNoNamespace"], _KINDS["clusterScoped"]
-FACTS = {**OF_NO_NAMESPACE, **_KINDS["factsOfANamespace"]}
 
 ELSEWHERE = (
     "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
@@ -157,8 +153,3 @@ def every_part(finding: Finding) -> Iterator[Finding]:
     yield finding
     for part in finding.parts:
         yield from every_part(part)
-
-
-def is_fact(document: Document) -> bool:
-    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
-    return FACTS.get(document.kind) == document.group

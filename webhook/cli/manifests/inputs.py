@@ -1,19 +1,32 @@
-"""The input of a review: the files, folders, kustomizations and charts that a user names, together.
+"""The objects that a user names: those to review, and those that are the cluster in which the others are judged.
 
-kubectl renders a kustomization, and helm a chart, if they are installed.
+They are in files, folders, kustomizations and charts. kubectl renders a kustomization, and helm a chart, if they are
+installed.
 """
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents, documents_in
-from webhook.cli.manifests.finding import OF_NO_NAMESPACE
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, called, documents, documents_in
+from webhook.cluster.offline import ReadOnceCluster, offline_cluster
+from webhook.config.tenant_quota_schema import tenant_quota_problems
+from webhook.objects.data_files import data_file
+from webhook.objects.manifests import Manifest
+from webhook.objects.refusal import Refused
+from webhook.policy.classification.by_shape import with_objects_inside
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.sentences.sentence import sentence
+
+_KINDS: Mapping[str, dict[str, str]] = data_file(__name__, "kinds.yaml")
+OF_NO_NAMESPACE, CLUSTER_SCOPED = _KINDS["factsOfNoNamespace"], _KINDS["clusterScoped"]
+FACTS = {**OF_NO_NAMESPACE, **_KINDS["factsOfANamespace"]}
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
@@ -58,6 +71,45 @@ def placed(document: Document, namespace: str) -> Document:
         other = f'in namespace "{own}", and --namespace says "{namespace}"; leave out one of them'
         raise BadInput(f"{document.source}: {document.kind}/{document.name} is {other}")
     return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
+
+
+def is_fact(document: Document) -> bool:
+    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    return FACTS.get(document.kind) == document.group
+
+
+def tenants_in(paths: Iterable[Path], left_out: list[LeftOut] | None = None) -> list[Document]:
+    """Return the objects of --tenants. Raises BadInput, also for a file without a TenantQuota or a Namespace."""
+    world: list[Document] = []
+    for path in paths:
+        found = list(documents(str(path), left_out))
+        if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
+            raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
+        world += found
+    return world
+
+
+def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
+    """Return the cluster of these objects. Raises BadInput naming the broken ones."""
+    objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
+    quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
+    # an API server would refuse these by their schema
+    problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
+    if problems:
+        raise BadInput("\n".join(problems))
+    try:
+        return offline_cluster(policy.tiers, [each.identified for each in objects])
+    except Refused as refused:
+        for each in objects:
+            try:
+                offline_cluster(policy.tiers, [each.tree])
+            except Refused as broken:
+                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
+        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
+
+
+def titled(document: Manifest) -> str:
+    return f"{document.source}: {document.kind}/{document.name}"
 
 
 SECONDS = 120

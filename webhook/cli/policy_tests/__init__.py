@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of, titled
-from webhook.cli.manifests.finding import is_fact, verdict_of
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.inputs import cluster_of, is_fact, titled
 from webhook.cli.manifests.judge import judged_alone
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster

@@ -20,9 +20,8 @@ from webhook.cli.cluster.installed import policy_in
 from webhook.cli.command import BAD_INPUT, versioned, with_options
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
 from webhook.cli.manifests.documents import Document, LeftOut
-from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
 from webhook.cli.manifests.finding import Finding, verdict_of
-from webhook.cli.manifests.inputs import Inputs
+from webhook.cli.manifests.inputs import Inputs, cluster_of, tenants_in, titled
 from webhook.cli.manifests.judge import Judge, judge_at
 from webhook.cli.progress import shown_while
 from webhook.cli.review.text import as_text, left_alone, summary

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from webhook.admission.review import flat
 from webhook.cli.manifests.documents import LeftOut
-from webhook.cli.manifests.finding import Finding, is_fact
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import is_fact
 from webhook.config.yaml_text import Dumper
 from webhook.objects.view import Tree, at
 from webhook.policy.values.tier_policy import Grade
