@@ -7,7 +7,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -26,7 +26,7 @@ from webhook.cli.manifests.inputs import cluster_of, is_fact, titled
 from webhook.cli.manifests.judge import judged_alone
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
-from webhook.config.errors import ConfigError, field_path
+from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
 from webhook.ledger.protocol import Holding
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
@@ -60,7 +60,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     try:
         policy = preset_policy(suite.fields.preset) if name is None else load(suite.file.parent / name)
     except ConfigError as error:
-        raise _at(f"{suite.at(field)}: {field}", error) from None
+        raise _at(suite.located(field), error) from None
 
     # 2. The tenants' files. They are read once, so that a mistake is reported once.
     world: list[Document] = []
@@ -69,21 +69,16 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
             found = read_documents(suite.file.parent / tenants)
             world += found
             cluster_of(policy, world)
-            refuse_unknown_names(found, policy)
         except BadInput as bad:
-            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
+            raise _at(suite.located("tenants", number), bad) from None
+        # The webhook refuses TenantQuotas with names that the policy does not have.
+        quotas = ((titled(each), read_tenant(each.tree)) for each in found if each.group_kind == TENANT_QUOTA)
+        unknown = [f"{it}: {sentence(name)}" for it, quota in quotas for name in unknown_names(quota, policy)]
+        if unknown:
+            raise _at(suite.located("tenants", number), BadInput("\n".join(unknown)))
 
     # 3. The cases.
     return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
-
-
-def refuse_unknown_names(found: Iterable[Document], policy: TierPolicy) -> None:
-    """Raise BadInput for TenantQuotas with names that the policy does not have, as the webhook refuses them."""
-    quotas = (each for each in found if each.group_kind == TENANT_QUOTA)
-    unknown = ((each, name) for each in quotas for name in unknown_names(read_tenant(each.tree), policy))
-    problems = [f"{titled(each)}: {sentence(name)}" for each, name in unknown]
-    if problems:
-        raise BadInput("\n".join(problems))
 
 
 def _at(where: str, problem: Exception) -> BadInput:
@@ -102,11 +97,9 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         others, document = _applied(suite, case, where, policy)
         cluster = cluster_of(policy, (*world, *others, document))
     except BadInput as bad:
-        raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
-    places = (
-        (("cases", number, *place), problem) for place, problem in missing_references(case, document, cluster, policy)
-    )
-    problems = [f"{suite.at(*place)}: {field_path(place)}: {problem}" for place, problem in places]
+        raise _at(suite.located("cases", number, "workload"), bad) from None
+    missing = missing_references(case, document, cluster, policy)
+    problems = [f"{suite.located('cases', number, *place)}: {problem}" for place, problem in missing]
     if problems:
         raise BadInput("\n".join(problems))
     holdings = {}

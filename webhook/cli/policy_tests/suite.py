@@ -153,6 +153,10 @@ class Suite(msgspec.Struct, frozen=True):
         """Return file and line of a field, or of the nearest field around it."""
         return f"{self.file}:{_line(self.lines, place)}"
 
+    def located(self, *place: int | str) -> str:
+        """Return file, line and path of a field, with which a problem of it begins."""
+        return f"{self.at(*place)}: {field_path(place)}"
+
 
 def suites(names: Iterable[str]) -> list[Suite]:
     """Return the suites of these files and folders. Raises BadInput with every mistake of every file."""
