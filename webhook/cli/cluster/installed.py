@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from webhook.cli.cluster.target import role_for
 from webhook.cli.command import warn
@@ -41,8 +41,6 @@ def mode_of_file(mode: str) -> str:
     """Return the mode of a policy file as text, with the note that the cluster's is unknown."""
     return f"--policy says mode {mode}; the cluster's mode is not known."
 
-
-T = TypeVar("T")
 
 RELEASE = "gpu-tiers"
 
