@@ -293,7 +293,7 @@ def _workload(found: Audited) -> tuple[str, ...]:
 
 def audited(gathering: Gathering[Audited | None], *, running: bool) -> list[Audited]:
     """Return all objects that are not left alone, with their pods. `running`: only existing pods hold GPUs."""
-    audited = []
+    workloads = []
     for found in gathering.found.values():
         judged, pods = [each for each in found.judged if each is not None], found.pods_alike
         if not judged and not pods:
@@ -304,12 +304,12 @@ def audited(gathering: Gathering[Audited | None], *, running: bool) -> list[Audi
         if running and not pods:
             pods = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods)
         kind, group = found.kind.kind, found.kind.group
-        audited.append(replace(said, kind=kind, group=group, name=found.name, pods=pods or said.pods))
-    return audited
+        workloads.append(replace(said, kind=kind, group=group, name=found.name, pods=pods or said.pods))
+    return workloads
 
 
 def audited_by(facts: ClusterAbout, policy: TierPolicy) -> Gathering[Audited | None]:
-    """Return what gathers objects and audits them by a policy. `facts` returns the cluster in which one is judged."""
+    """Return a gathering that audits its objects by a policy. `facts` returns the cluster in which one is judged."""
 
     async def judged(document: Document) -> Audited | None:
         """Return the audit of an object with the pods that its templates would make; None if it is left alone."""

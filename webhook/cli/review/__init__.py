@@ -77,22 +77,22 @@ def review(
     # 1. The files, as the cluster.
     left_out: list[LeftOut] = []
     world = tenants_in(tenants or (), left_out)
-    used = policy_in(policy)
+    chosen = policy_in(policy)
     manifests = inputs.read(namespace, left_out, past_broken=True)
-    objects = [with_served_version(each, used.kinds) for each in manifests]
-    cluster = cluster_of(used, [*map(_with_grants, world), *map(_with_grants, objects)])
-    notes = list(_notes(cluster, used, objects, world))
+    objects = [with_served_version(each, chosen.kinds) for each in manifests]
+    cluster = cluster_of(chosen, [*map(_with_grants, world), *map(_with_grants, objects)])
+    notes = list(_notes(cluster, chosen, objects, world))
 
     # 2. The findings by the webhook's code. A TenantQuota of --tenants is only reported if it would be refused.
-    reviewed, judge = {each.source for each in objects}, judge_at(cluster, used)
+    reviewed, judge = {each.source for each in objects}, judge_at(cluster, chosen)
     quotas = [each for each in world if each.group_kind == TENANT_QUOTA and each.source not in reviewed]
     refused = [each for each in asyncio.run(_findings(judge, quotas)) if not each.allowed]
     findings = [*refused, *asyncio.run(_findings(judge, objects))]
 
     # 3. The report.
-    active = cluster.known.tenants()
-    if policy is None and any(any(unknown_names(each, used)) for each in active):
-        tiers = ", ".join(each.name for each in used.tiers)
+    known_tenants = cluster.known.tenants()
+    if policy is None and any(any(unknown_names(each, chosen)) for each in known_tenants):
+        tiers = ", ".join(each.name for each in chosen.tiers)
         notes.append(f"judged by the preset {DEFAULT_PRESET}, because --policy names no file; its tiers: {tiers}")
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
@@ -100,7 +100,7 @@ def review(
     if only:
         refusals, warnings = Only.REFUSED in only, Only.WARNED in only
         shown = [each for each in findings if (refusals and not each.allowed) or (warnings and each.warnings)]
-    write_report(output, findings, shown, left_out, tenants=bool(active))
+    write_report(output, findings, shown, left_out, tenants=bool(known_tenants))
     if any(each.broken for each in left_out):
         raise typer.Exit(BAD_INPUT)
     raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
