@@ -9,8 +9,8 @@ from tests.builders import Tree, a_policy
 from tests.builders.words import sentence
 from tests.workloads.golden.files import FOLDER
 from webhook.cli.manifests.documents import Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 from webhook.objects.view import steps, with_at
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import structs
 
@@ -68,8 +68,7 @@ class ClusterReader:
 
     def without(self, lost: str, *parts: Part) -> None:
         """Note that `lost` is unknown if one of these parts was not read."""
-        needed = [part for part in self.unread if part in parts]
-        if needed:
+        if needed := [part for part in self.unread if part in parts]:
             sentence = unknown_without(lost, *(self.unread[part] for part in needed))
             self.unknown[sentence] = tuple(self.roles[part] for part in needed)
 
@@ -127,6 +126,16 @@ class ClusterReader:
         except NotFound:
             raise BadInput(f"there is no namespace {name}") from None
         return structs.replace(namespace_of(view(found, Named).metadata), name=name)
+
+
+class CommandLookups(LiveLookups, frozen=True):
+    """Look-ups of a command: objects are read once, and a name is never taken, because the judged object may exist."""
+
+    def fresh(self) -> Self:
+        return self
+
+    async def is_name_taken(self, *_: str) -> bool:
+        return False
 
 
 @asynccontextmanager

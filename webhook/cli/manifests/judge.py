@@ -28,12 +28,7 @@ from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
-from webhook.policy.classification.by_shape import (
-    classify_manifest,
-    gpus_elsewhere,
-    objects_inside,
-    row_by_shape,
-)
+from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
