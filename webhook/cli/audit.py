@@ -154,13 +154,19 @@ FOUND = 1
 ENDED = ("Succeeded", "Failed")
 
 
+class Given(msgspec.Struct, frozen=True):
+    """The policy and tenants by which workloads are judged, and the namespace of those that are."""
+
+    policy: str | None = None
+    tenants: list[Path] | None = None
+    namespace: str | None = None
+
+
 @with_options
 def audit(
     *,
     inputs: Inputs,
-    policy: str | None = None,
-    tenants: list[Path] | None = None,
-    namespace: str | None = None,
+    given: Given,
     workloads: bool = False,
     ignore: list[str] | None = None,
     fail_on: Severity = Severity.ERROR,
@@ -182,24 +188,22 @@ def audit(
     refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
     if inputs.given:
         target.refuse_if_named("about manifests")
-        report = asyncio.run(_of_files(inputs, policy, tenants or (), namespace, ignore or ()))
-    elif tenants:
+        report = asyncio.run(_of_files(inputs, given, ignore or ()))
+    elif given.tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
-        report = asyncio.run(_of_cluster(target, policy, namespace, ignore or ()))
+        report = asyncio.run(_of_cluster(target, given, ignore or ()))
     write(audit_answer(report, each_workload=workloads), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
-async def _of_cluster(
-    target: Target, named: str | None, namespace: str | None, ignored: Collection[str]
-) -> AuditReport:
+async def _of_cluster(target: Target, given: Given, ignored: Collection[str]) -> AuditReport:
     async with target.client() as client:
-        policy = await read_active_policy(client, named)
+        policy = await read_active_policy(client, given.policy)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader, namespace)
+            there = await workloads_of(reader, given.namespace)
             gathering = audited_by(there.judged_by(reader.policy), reader.policy)
-            await there.gather(gathering, namespace)
+            await there.gather(gathering, given.namespace)
             found = audited(gathering, running=True)
             mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
             notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
@@ -207,13 +211,11 @@ async def _of_cluster(
             return audit_report(snapshot, ignored, notes, reader.missing())
 
 
-async def _of_files(
-    inputs: Inputs, named: str | None, tenants: Sequence[Path], namespace: str | None, ignored: Collection[str]
-) -> AuditReport:
+async def _of_files(inputs: Inputs, given: Given, ignored: Collection[str]) -> AuditReport:
     """Audit the objects of files, which are all that the cluster has. Raises BadInput and ConfigError."""
     left_out: list[LeftOut] = []
-    world = [each for path in tenants for each in documents(str(path))]
-    policy, manifests = policy_in(named), inputs.read(namespace, left_out)
+    world = [each for path in given.tenants or () for each in documents(str(path))]
+    policy, manifests = policy_in(given.policy), inputs.read(given.namespace, left_out)
     cluster = cluster_of(policy, [*world, *manifests])
     gathering = audited_by(lambda _: cluster, policy)
 

@@ -147,7 +147,7 @@ class PolicyPublisher(Rounds):
                 is_lost = not await self._is_there(self.map.place) and await self._is_there(self.map.published)
                 place = f"{self.map.namespace}/{self.map.name}"
                 lost = f"ConfigMap {place} does not exist, so no new replica can start"
-                self.active.tell_source(lost if is_lost else "")
+                self.active.lost_source = lost if is_lost else ""
         if not self.leading():
             self._written = None
             return
