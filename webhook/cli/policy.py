@@ -191,18 +191,28 @@ NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Compare and check policy files.")
 
 
+class Compared(msgspec.Struct, frozen=True):
+    """Manifests that are judged before and after a change, and the files of the tenants of either."""
+
+    workloads: list[str] | None = None
+    filename: list[str] | None = None
+    tenants: list[Path] | None = None
+    new_tenants: list[Path] | None = None
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(self.workloads, self.filename)
+
+
 @app.command("diff")
 @with_options
 def diff(
     old: str,
     new: str | None = None,
-    workloads: list[str] | None = None,
-    filename: list[str] | None = None,
-    tenants: list[Path] | None = None,
-    new_tenants: list[Path] | None = None,
+    *,
+    compared: Compared,
     namespace: str | None = None,
     output: Form = "table",
-    *,
     target: Target,
 ) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
@@ -217,16 +227,14 @@ def diff(
     Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
-    inputs = Inputs(workloads, filename)
-    if inputs.given:
+    if compared.inputs.given:
         target.refuse_if_named("about manifests")
-        if new_tenants and not tenants:
+        if compared.new_tenants and not compared.tenants:
             fail("--new-tenants: needs --tenants, which names the TenantQuotas before the change")
         if new is None:
             fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
-        sets = tenants or (), new_tenants or tenants or ()
-        found = asyncio.run(_of_files(old, new, inputs, namespace, sets))
-    elif tenants or new_tenants:
+        found = asyncio.run(_of_files(old, new, compared, namespace))
+    elif compared.tenants or compared.new_tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
         before, after = (old, new) if new else (None, old)
@@ -236,17 +244,16 @@ def diff(
     raise typer.Exit(CHANGES if found.value["changed"] else 0)
 
 
-async def _of_files(
-    old: str, new: str, inputs: Inputs, namespace: str | None, sets: tuple[Sequence[Path], Sequence[Path]]
-) -> Answer:
+async def _of_files(old: str, new: str, compared: Compared, namespace: str | None) -> Answer:
     """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces.
 
     Raises BadInput, ConfigError.
     """
     files, left_out = (fields_named(old), fields_named(new)), list[LeftOut]()
     policies = policy_of(files[0]), policy_of(files[1])
-    asked = inputs.read(namespace, left_out)
+    asked = compared.inputs.read(namespace, left_out)
     judged = [each for each in asked if not is_fact(each)]
+    sets = compared.tenants or (), compared.new_tenants or compared.tenants or ()
     worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
     clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
     judge = judging_by_both(*zip(map(in_all, clusters), policies, strict=True))
