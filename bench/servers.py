@@ -18,7 +18,7 @@ from webhook.server import logs
 from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, serve
 from webhook.server.tls import LiveCertificate
 
 
@@ -60,7 +60,8 @@ async def main(which: str, folder: Path) -> None:
     tell(port_of(admission))
     await serve(
         AdmissionPort(behind.mutate, behind.validate, certificate, admission),
-        ObservabilityPort({}, listen("127.0.0.1", 0)),
+        listen("127.0.0.1", 0),
+        {},
         metrics,
         drain,
     )

@@ -105,9 +105,8 @@ class WebhookConfigurations:
                 version = await self._check(kind)
                 await self.objects.changed(f"{GROUP}/{kind}", self.name, since=version, within=self.every)
             except CertificateError as error:
-                log.warning(
-                    "webhook configuration not checked", {"kind": kind, "name": self.name, "reason": str(error)}
-                )
+                about = {"kind": kind, "name": self.name, "reason": str(error)}
+                log.warning("webhook configuration not checked", about)
                 await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _check(self, kind: str) -> str | None:

@@ -45,41 +45,21 @@ def service_names(service: str, namespace: str, extra: Iterable[str] = ()) -> tu
 
 def make_ca(now: datetime, lifetimes: Lifetimes) -> Pair:
     """Return a self-signed CA that may sign serving certificates and no further CA."""
-    key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
     # The subject is unique, because a verifier must never take one trusted CA for another.
-    subject = _named(f"gpu-tiers-ca-{serial:x}"[:32])
-    certificate = (
-        _builder(key, now, now + lifetimes.ca, lifetimes)
-        .serial_number(serial)
-        .subject_name(subject)
-        .issuer_name(subject)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    return Pair(certificate, key)
+    return _signed(f"gpu-tiers-ca-{serial:x}"[:32], serial, None, (now - lifetimes.backdate, now + lifetimes.ca))
 
 
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetimes) -> Pair:
     """Return a serving certificate for the names, with a new key; it never outlives the CA."""
-    key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + lifetimes.leaf, ca.certificate.not_valid_after_utc)
-    sans = [_general_name(name) for name in names]
     own = ca.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    certificate = (
-        _builder(key, now, end, lifetimes)
-        .serial_number(x509.random_serial_number())
-        .subject_name(_named("gpu-tiers"))
-        .issuer_name(ca.certificate.subject)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(sans), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own), critical=False)
-        .sign(ca.key, hashes.SHA256())
+    extensions = (
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.SubjectAlternativeName([_general_name(name) for name in names]),
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own),
     )
-    return Pair(certificate, key)
+    return _signed("gpu-tiers", x509.random_serial_number(), ca, (now - lifetimes.backdate, end), extensions)
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
@@ -105,34 +85,20 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _builder(
-    key: ec.EllipticCurvePrivateKey, now: datetime, end: datetime, lifetimes: Lifetimes
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .public_key(key.public_key())
-        .not_valid_before(now - lifetimes.backdate)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-
-
-def _named(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
-    try:
-        return x509.IPAddress(ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
+def _signed(
+    common_name: str,
+    serial: int,
+    ca: Pair | None,
+    valid: tuple[datetime, datetime],
+    more: Iterable[x509.ExtensionType] = (),
+) -> Pair:
+    """Return a new key and its certificate, signed by the CA; a CA itself without one."""
+    key, signs = ec.generate_private_key(ec.SECP256R1()), ca is None
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    usage = x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -140,3 +106,25 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+    builder = (
+        x509.CertificateBuilder()
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .subject_name(subject)
+        .issuer_name(ca.certificate.subject if ca else subject)
+        .not_valid_before(valid[0])
+        .not_valid_after(valid[1])
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
+        .add_extension(usage, critical=True)
+    )
+    for extension in more:
+        builder = builder.add_extension(extension, critical=False)
+    return Pair(builder.sign(ca.key if ca else key, hashes.SHA256()), key)
+
+
+def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

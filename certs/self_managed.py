@@ -91,39 +91,28 @@ def advance(stored: StoredPairs, *, now: datetime, names: Collection[str], lifet
         stored, trusted = replace(stored, authorities=alive), False
 
     # 2. The certificate: replaced at once if none is usable, otherwise once the CA that issues it is trusted.
-    reason = _unusable(stored, now)
-    if not reason and (trusted or _issued_by(stored.leaf, ca.certificate)):
-        reason = _due(stored, ca, now, names)
+    leaf = stored.leaf.certificate if stored.leaf else None
+    if leaf is None:
+        reason = "no usable certificate"
+    elif leaf.not_valid_after_utc <= now:
+        reason = "the certificate expired"
+    elif not any(_issued_by(leaf, each) for each in stored.authorities):
+        reason = "the certificate is of no CA in the bundle"
+    elif not _issued_by(leaf, ca.certificate):
+        reason = "the certificate is of an older CA" if trusted else ""
+    elif names_of(leaf) != canonical(names):
+        reason = "the certificate is for other names"
+    else:
+        reason = "the certificate is at 2/3 of its life" if now >= _at(leaf, LEAF_SHARE) else ""
     if reason:
         reasons.append(reason)
         stored = replace(stored, leaf=make_leaf(ca, names, now, lifetimes))
     return Step(stored, tuple(reasons))
 
 
-def _unusable(stored: StoredPairs, now: datetime) -> str:
-    if stored.leaf is None:
-        return "no usable certificate"
-    if stored.leaf.certificate.not_valid_after_utc <= now:
-        return "the certificate expired"
-    if not any(_issued_by(stored.leaf, ca) for ca in stored.authorities):
-        return "the certificate is of no CA in the bundle"
-    return ""
-
-
-def _due(stored: StoredPairs, ca: Pair, now: datetime, names: Collection[str]) -> str:
-    """Return why a certificate that still serves should be followed by another."""
-    if stored.leaf is None or not _issued_by(stored.leaf, ca.certificate):
-        return "the certificate is of an older CA"
-    if names_of(stored.leaf.certificate) != canonical(names):
-        return "the certificate is for other names"
-    return "the certificate is at 2/3 of its life" if now >= _at(stored.leaf.certificate, LEAF_SHARE) else ""
-
-
-def _issued_by(leaf: Pair | None, ca: x509.Certificate) -> bool:
-    if leaf is None:
-        return False
+def _issued_by(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
     try:
-        leaf.certificate.verify_directly_issued_by(ca)
+        leaf.verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True

@@ -170,9 +170,8 @@ class CertificateFiles:
             self._trouble = ""
             if bundle != self._served:
                 self._served = bundle
-                log.info(
-                    "certificate changed", {"folder": str(self._folder), "not_after": bundle.not_after.isoformat()}
-                )
+                about = {"folder": str(self._folder), "not_after": bundle.not_after.isoformat()}
+                log.info("certificate changed", about)
                 yield bundle
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from msgspec.structs import replace
 
 from localcluster.ports import free_ports
 from localcluster.prometheus import Backfilled, Sample
 from tests.unit.page.samples import a_content
-from tests.unit.page.test_render import sources_of, text_of
+from tests.unit.page.test_render import text_of
 from webhook.page.routes import rendered, use_chart
 from webhook.report.gpus_now import UseAt
 from webhook.server.page_ports import AskedPrometheus, evicted_by_tier
@@ -94,8 +93,8 @@ async def test_without_a_label_another_cluster_counts_too(prometheus: Backfilled
 
 async def test_the_page_of_a_replica_that_does_not_lead_draws_that_day(prometheus: Backfilled) -> None:
     by = asked(prometheus, cluster="eu")
-    content = a_content(leads=False, gpus=None)
-    selector = text_of(rendered(await replace(sources_of(content), prometheus=by.name, day=by.day).content()))
+    content = a_content(leads=False, gpus=None, prometheus=by.name, day=await by.day())
+    selector = text_of(rendered(content))
     assert re.search("GPUs used by tier, at most 12; below, preempted pods, at most (about )?3", selector)
     assert f"By the Prometheus at 127.0.0.1:{prometheus.port}" in selector
     day = await by.day()

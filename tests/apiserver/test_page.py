@@ -17,7 +17,7 @@ import yaml
 from installation.local_webhook import Address, start_webhook
 from localcluster.ports import free_ports
 from tests.unit.page.samples import a_content
-from tests.unit.page.test_render import sources_of
+from tests.unit.page.test_render import content_of
 from webhook.kube.client import Client
 from webhook.page.readers import Readers
 from webhook.page.routes import page_app
@@ -160,6 +160,6 @@ async def test_where_the_api_server_is_away_or_gives_us_no_answer_it_stays_close
 
 
 async def asked(readers: Readers, token: str) -> httpx.Response:
-    transport = httpx.ASGITransport(page_app(sources_of(a_content()), readers))
+    transport = httpx.ASGITransport(page_app(content_of(a_content()), readers))
     async with httpx.AsyncClient(transport=transport, base_url="https://gpu-tiers.gpu-tiers.svc:8091") as client:
         return await client.get("/", headers={"authorization": f"Bearer {token}"})

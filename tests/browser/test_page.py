@@ -3,15 +3,15 @@
 import pytest
 
 from tests.unit.page.samples import a_content, a_posture, a_tenant
-from webhook.page.routes import ChartShown, Choice, rendered, use_chart
-from webhook.report.gpus_now import Evicted, UseAt
+from webhook.page.routes import Choice, rendered
+from webhook.report.gpus_now import DayOfUse, Evicted, UseAt
 
 from .conftest import Look
 
 pytestmark = pytest.mark.release
 
 DAY = tuple(UseAt(each * 600.0, {"gpu-training": 8.0, "gpu-batch": each / 20}) for each in range(144))
-CHART = use_chart(DAY, ("gpu-training", "gpu-batch"), (Evicted(6000.0, "gpu-batch", 2.2),))
+BY_PROMETHEUS = {"prometheus": "prometheus:9090", "day": DayOfUse(DAY, (Evicted(6000.0, "gpu-batch", 2.2),))}
 
 LOOKS = {
     "of everything something": (a_content(), {}),
@@ -24,12 +24,15 @@ LOOKS = {
         a_content(leads=False, leader="b", forward="kubectl port-forward pod/b 8090"),
         {},
     ),
-    "with a day": (a_content(chart=ChartShown(CHART, "prometheus:9090")), {}),
+    "with a day": (a_content(**BY_PROMETHEUS), {}),
     "with a day, on a phone in the dark": (
-        a_content(leads=False, gpus=None, chart=ChartShown(CHART, "prometheus:9090")),
+        a_content(leads=False, gpus=None, **BY_PROMETHEUS),
         {"width": 400, "dark": True},
     ),
-    "with a Prometheus that tells nothing": (a_content(chart=ChartShown(CHART, "prometheus:9090", "no answer")), {}),
+    "with a Prometheus that tells nothing": (
+        a_content(use=DAY, prometheus="prometheus:9090", day=DayOfUse(problem="no answer")),
+        {},
+    ),
     "in trouble": (a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"}), {}),
 }
 

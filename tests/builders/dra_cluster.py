@@ -18,9 +18,8 @@ from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import Phrase
 from webhook.objects.view import view
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, inventory
-from webhook.policy.preemption.cluster_state import ClusterState, Rules
+from webhook.policy.preemption.cluster_state import ClusterState, Rules, disruption_budget
 from webhook.policy.preemption.decide_preemption import decide_preemption
-from webhook.policy.preemption.disruption_budget import disruption_budget
 from webhook.policy.preemption.node_state import RESERVATION, RESERVED, SchedulableNode, node_state
 from webhook.policy.preemption.pod_state import SchedulablePod, pod_state
 from webhook.policy.preemption.preemptor import EvictionPlan

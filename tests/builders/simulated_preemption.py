@@ -19,8 +19,7 @@ from tests.builders.built import Tree
 from tests.builders.claims import DEVICE_CLASS
 from tests.builders.dra_cluster import NOW, TIERS, DraCluster
 from webhook.controllers import device_preemption
-from webhook.controllers.device_preemption import DevicePreemption
-from webhook.controllers.judging_order import JudgingOrder
+from webhook.controllers.device_preemption import DevicePreemption, JudgingOrder
 from webhook.kube.errors import NotFound
 from webhook.objects.view import at, view
 from webhook.policy.preemption.cluster_state import ClusterState

@@ -8,7 +8,7 @@ from typing import Any
 from tests.builders.built import Tree
 from webhook.objects.storage import CSIDriver, CSINode, StorageClass, VolumeClaim, persistent_volume
 from webhook.objects.view import view
-from webhook.policy.preemption.storage_state import StorageState
+from webhook.policy.preemption.cluster_state import StorageState
 
 CSI = "ebs.csi.example.com"
 ZONE = "topology.kubernetes.io/zone"

@@ -9,9 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.builders import a_policy
-from webhook.controllers.asked_saves import AskedSaves
+from webhook.controllers.asked_saves import SELDOM, AskedSaves, Progress, SaveOutcome, SaveReports
 from webhook.controllers.pods_on_nodes import PodWork, WorkingPod
-from webhook.controllers.save_reports import SELDOM, Progress, SaveOutcome, SaveReports
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge

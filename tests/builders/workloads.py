@@ -4,7 +4,8 @@ from tests.builders.built import Built
 from tests.builders.pods import PodBuilder, a_pod
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.workloads.kind_table import BUILT_IN
-from webhook.policy.workloads.workload import Workload, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Workload
 
 
 class WorkloadBuilder(Built):

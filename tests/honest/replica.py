@@ -21,13 +21,13 @@ from webhook.admission.webhook import Webhooks
 from webhook.cluster import live
 from webhook.cluster.live import live_cluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers import event_writer, observed_world, placements, queue_statuses
+from webhook.controllers import event_writer, observed_pods, observed_world, placements, queued_pods
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.server.metrics import Metrics
-from webhook.server.running_ledger import ledger_parts
+from webhook.server.running_ledger import ReplicaLedger
 
-for _module in (event_writer, queue_statuses, observed_world, placements, live):
+for _module in (event_writer, queued_pods, observed_pods, observed_world, placements, live):
     _module.datetime = VirtualDatetime  # type: ignore[attr-defined]
 
 H = 75.0
@@ -81,7 +81,7 @@ class Replica:
             await known.nodes.wait_synced()
         await known.device_classes.follow(self._active.tell_classes)
         await known.device_classes.wait_synced()
-        self._parts = ledger_parts(
+        self._parts = ReplicaLedger(
             cluster,
             self._active,
             _NoEvents(),  # type: ignore[arg-type]

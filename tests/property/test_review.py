@@ -10,7 +10,7 @@ from tests.builders import Tree, a_policy
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.test_admission import hostile
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.manifests.file_cluster import cluster_of
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 
 POLICY = a_policy()

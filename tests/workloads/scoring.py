@@ -11,8 +11,8 @@ import yaml
 from tests.workloads.labelled import Case, cases
 from tests.workloads.sources import source_of
 from webhook.cli.manifests.documents import Document
-from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy

@@ -9,8 +9,8 @@ from tests.builders import Tree, a_policy
 from tests.builders.words import sentence
 from tests.workloads.golden.files import FOLDER
 from webhook.cli.manifests.documents import Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 from webhook.objects.view import steps, with_at
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
@@ -43,7 +43,8 @@ def ways(row: KindRow) -> Iterator[tuple[str, list[str]]]:
     """Yield each template of the manifest, and the places on the way to it, the nearest first."""
     tree = given(row)[0].tree
     for each in own_templates(tree, row):
-        yield each.path, [passed.place for passed in each.passed if not passed.place.startswith("runtime.")]
+        places = [passed.place.partition(".")[2] for passed in each.passed]
+        yield each.path, [place for place in places if not place.startswith("runtime.")]
 
 
 async def judged(document: Document, tree: Tree, others: list[Document]) -> Finding:

@@ -18,7 +18,8 @@ from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
-from webhook.policy.workloads.workload import Devices, Workload, gang_among, group_number, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Devices, Workload, gang_among, group_number
 
 _NAMING = frozenset(source.key for source in LOOKED_UP)
 

@@ -21,7 +21,7 @@ from webhook.policy.decide import Decision
 from webhook.policy.decide_workload import WorkloadDecision
 from webhook.policy.metadata_keys import EVICTABLE_VOLUMES, due
 from webhook.policy.placement import PlacementPlan, SchedulingPlan
-from webhook.policy.preemption.tolerations import ReservedNodesAccess, undue
+from webhook.policy.preemption.node_state import ReservedNodesAccess, undue
 from webhook.policy.quota.demand import CLAIMED, claimed
 from webhook.policy.values.tier_policy import Scheduling, TierPolicy
 from webhook.policy.values.tiers import PriorityClass

@@ -6,7 +6,8 @@ from decimal import Decimal
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import typer
@@ -14,28 +15,18 @@ from msgspec.structs import asdict, replace
 
 from webhook.cli.cluster.installed import policy_in, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.target import Target
 from webhook.cli.cluster.workloads import Gathering, workloads_of
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.lint import refuse_unknown, shown_findings, snapshot_of
-from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
-from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
-from webhook.cli.manifests.inputs import (
-    FilenameOption,
-    HelmOption,
-    Inputs,
-    KustomizeOption,
-    TenantsOption,
-    ValuesOption,
-)
-from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, FormOption, Table, fail, write
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents
+from webhook.cli.manifests.finding import Finding, every_part, verdict_of
+from webhook.cli.manifests.inputs import Inputs, cluster_of, is_fact
+from webhook.cli.manifests.judge import NO_TENANTS, judged_quickly
 from webhook.cli.progress import shown_while
+from webhook.cluster.listed import pod_summary
 from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.pod_listing import pod_summary
-from webhook.config.errors import ConfigError
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written_gpus
@@ -132,13 +123,11 @@ def audit_report(
 
 
 def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
-    standings = [(standing_of(each), each) for each in found]
-    parts = {name.value: _share([each for its, each in standings if its is name]) for name in AuditStanding}
-    return AuditCounts(tenant, tier, all=_share(found), **parts)
+    def share(some: Sequence[Audited]) -> Share:
+        return Share(len(some), as_number(sum((each.gpus for each in some), Decimal(0))))
 
-
-def _share(found: Sequence[Audited]) -> Share:
-    return Share(len(found), as_number(sum((each.gpus for each in found), Decimal(0))))
+    parts = {name.value: share([each for each in found if standing_of(each) is name]) for name in AuditStanding}
+    return AuditCounts(tenant, tier, all=share(found), **parts)
 
 
 def _tenant(found: Audited) -> str:
@@ -165,51 +154,25 @@ FOUND = 1
 ENDED = ("Succeeded", "Failed")
 
 
-class AuditOptions(msgspec.Struct, frozen=True):
-    """The options of an audit."""
+class Given(msgspec.Struct, frozen=True):
+    """The policy and tenants by which workloads are judged, and the namespace of those that are."""
 
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input). Default: the cluster."),
-    ] = None
-    filename: FilenameOption = None
-    kustomize: KustomizeOption = None
-    helm: HelmOption = None
-    values: ValuesOption = None
-    policy: Annotated[
-        str | None,
-        typer.Option(help="Policy file or preset. Default: the installation's; for manifests the preset four-tier."),
-    ] = None
-    tenants: TenantsOption = None
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            help="Audit only this namespace (for manifests: that of objects without one).",
-        ),
-    ] = None
-    workloads: Annotated[
-        bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
-    ] = False
-    ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out (repeatable).")] = None
-    fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR
-    output: FormOption = "table"
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
-
-    @property
-    def target(self) -> Target:
-        return Target(self.kubeconfig, self.context)
-
-    @property
-    def inputs(self) -> Inputs:
-        names = [*(self.files or ()), *(self.filename or ())]
-        return Inputs(names, self.kustomize or (), self.helm or (), self.values or (), self.namespace)
+    policy: str | None = None
+    tenants: list[Path] | None = None
+    namespace: str | None = None
 
 
-@with_options(AuditOptions)
-def audit(asked: AuditOptions) -> None:
+@with_options
+def audit(
+    *,
+    inputs: Inputs,
+    given: Given,
+    workloads: bool = False,
+    ignore: list[str] | None = None,
+    fail_on: Severity = Severity.ERROR,
+    output: Form = "table",
+    target: Target,
+) -> None:
     """Show what the policy would do to each workload of a cluster or of a folder, and what contradicts it.
 
     Use it to ask what Enforce would refuse or change of all that runs. `check` shows whether the webhook works, `lint`
@@ -222,55 +185,41 @@ def audit(asked: AuditOptions) -> None:
     The first lines name what can't be said without a right. Exits with 1 for a finding as severe as --fail-on,
     with 2 if the cluster can't be asked or an option is wrong, and otherwise with 0.
     """
-    refuse_unknown(asked.ignore or (), AUDIT_RULES, "finding; there are")
-    if asked.inputs.names or asked.kustomize or asked.helm or asked.values:
-        asked.target.refuse_if_named("about manifests")
-        report = _of_files(asked)
-    elif asked.tenants:
+    refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
+    if inputs.given:
+        target.refuse_if_named("about manifests")
+        report = asyncio.run(_of_files(inputs, given, ignore or ()))
+    elif given.tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
-        report = answered(lambda: _of_cluster(asked))
-    write(audit_answer(report, each_workload=asked.workloads), asked.output)
-    raise typer.Exit(FOUND if fails(report.findings, asked.fail_on) else 0)
+        report = asyncio.run(_of_cluster(target, given, ignore or ()))
+    write(audit_answer(report, each_workload=workloads), output)
+    raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
-async def _of_cluster(asked: AuditOptions) -> AuditReport:
-    async with asked.target.client() as client:
-        policy = await read_active_policy(client, asked.policy)
+async def _of_cluster(target: Target, given: Given, ignored: Collection[str]) -> AuditReport:
+    async with target.client() as client:
+        policy = await read_active_policy(client, given.policy)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader, asked.namespace)
-            auditor = Auditor(there.judged_by(reader.policy), reader.policy)
-            await there.gather(auditor.gathering, asked.namespace)
-            found = auditor.audited(running=True)
+            there = await workloads_of(reader, given.namespace)
+            gathering = audited_by(there.judged_by(reader.policy), reader.policy)
+            await there.gather(gathering, given.namespace)
+            found = audited(gathering, running=True)
             mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
             notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
             snapshot = replace(there.listed, workloads=tuple(found))
-            return audit_report(snapshot, asked.ignore or (), notes, reader.missing())
+            return audit_report(snapshot, ignored, notes, reader.missing())
 
 
-def _of_files(asked: AuditOptions) -> AuditReport:
-    """Audit the objects of files, which are all that the cluster has."""
-    inputs = asked.inputs
-    try:
-        world = [each for path in asked.tenants or () for each in documents(str(path))]
-        policy, manifests = policy_in(asked.policy), inputs.read()
-        cluster = cluster_of(policy, [*world, *manifests])
-        auditor = Auditor(in_all(cluster), policy)
-        asyncio.run(_gather(manifests, cluster, policy, auditor.gathering))
-        found = snapshot_of(policy, cluster)
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
-    audited = auditor.audited(running=False)
-    notes = [*(() if cluster.known.tenants() else (NO_TENANTS,)), *quota_note(audited)]
-    notes += [f"left out: {each}" for each in inputs.left_out]
-    snapshot = replace(found, workloads=tuple(audited))
-    return audit_report(snapshot, asked.ignore or (), notes)
+async def _of_files(inputs: Inputs, given: Given, ignored: Collection[str]) -> AuditReport:
+    """Audit the objects of files, which are all that the cluster has. Raises BadInput and ConfigError."""
+    left_out: list[LeftOut] = []
+    world = [each for path in given.tenants or () for each in documents(str(path))]
+    policy, manifests = policy_in(given.policy), inputs.read(given.namespace, left_out)
+    cluster = cluster_of(policy, [*world, *manifests])
+    gathering = audited_by(lambda _: cluster, policy)
 
-
-async def _gather(
-    manifests: Sequence[Document], cluster: ReadOnceCluster, policy: TierPolicy, gathering: Gathering[Audited | None]
-) -> None:
-    """Gather all workloads, then the pods that an API server stored, which gave them a uid. Raises BadInput."""
+    # All workloads first, then the pods that an API server stored, which gave them a uid.
     judged = [each for each in manifests if not is_fact(each)]
     stored = [each.group_kind == POD and bool(each.metadata.get("uid")) for each in judged]
     for is_pod, document in shown_while("judging", sorted(zip(stored, judged, strict=True), key=itemgetter(0))):
@@ -278,14 +227,19 @@ async def _gather(
             await gathering.workload(document)
             continue
         try:
-            found = view(document.tree, SeenPod)
-            pod = await pod_summary(found, policy, cluster.lookups.devices)
+            seen = view(document.tree, SeenPod)
+            pod = await pod_summary(seen, policy, cluster.lookups.devices)
         except Refused as refused:
             raise BadInput(f"{document.source}: {sentence(refused.refusal)}") from None
-        if pod.gpus and found.status.phase not in ENDED:
+        if pod.gpus and seen.status.phase not in ENDED:
             await gathering.pod(pod, partial(dict, document.tree))
     for document in gathering.without_maker():
         await gathering.by_itself(document)
+
+    found = audited(gathering, running=False)
+    notes = [*(() if cluster.known.tenants() else (NO_TENANTS,)), *quota_note(found)]
+    notes += [f"left out: {each}" for each in left_out]
+    return audit_report(replace(snapshot_of(policy, cluster), workloads=tuple(found)), ignored, notes)
 
 
 NO_WORKLOAD, NOTHING = "There is no workload with GPUs.", "Nothing contradicts the policy."
@@ -339,32 +293,29 @@ def _workload(found: Audited) -> tuple[str, ...]:
     )
 
 
-class Auditor:
-    """Judges gathered objects by a policy. `facts` returns the cluster in which an object is judged."""
+def audited(gathering: Gathering[Audited | None], *, running: bool) -> list[Audited]:
+    """Return all objects that are not left alone, with their pods. `running`: only existing pods hold GPUs."""
+    workloads = []
+    for found in gathering.found.values():
+        judged, pods = [each for each in found.judged if each is not None], found.pods_alike
+        if not judged and not pods:
+            continue
+        # Pods of a template without GPUs may hold some. If they differ, a refused one counts.
+        alone = Audited(kind=found.kind.kind, namespace=found.namespace, name=found.name)
+        said = next((each for each in judged if each.message), judged[0] if judged else alone)
+        if running and not pods:
+            pods = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods)
+        kind, group = found.kind.kind, found.kind.group
+        workloads.append(replace(said, kind=kind, group=group, name=found.name, pods=pods or said.pods))
+    return workloads
 
-    def __init__(self, facts: ClusterAbout, policy: TierPolicy) -> None:
-        self._facts, self._policy = facts, policy
-        self.gathering: Gathering[Audited | None] = Gathering(policy.kinds, self._judged)
 
-    def audited(self, *, running: bool) -> list[Audited]:
-        """Return all objects that are not left alone, with their pods. `running`: only existing pods hold GPUs."""
-        audited = []
-        for found in self.gathering.found.values():
-            judged, pods = [each for each in found.judged if each is not None], found.pods_alike
-            if not judged and not pods:
-                continue
-            # Pods of a template without GPUs may hold some. If they differ, a refused one counts.
-            alone = Audited(kind=found.kind.kind, namespace=found.namespace, name=found.name)
-            said = next((each for each in judged if each.message), judged[0] if judged else alone)
-            if running and not pods:
-                pods = tuple(replace(each, count=0, gpus=Decimal(0)) for each in said.pods)
-            named = replace(said, kind=found.kind.kind, group=found.kind.group, name=found.name)
-            audited.append(replace(named, pods=pods or said.pods))
-        return audited
+def audited_by(facts: ClusterAbout, policy: TierPolicy) -> Gathering[Audited | None]:
+    """Return a gathering that audits its objects by a policy. `facts` returns the cluster in which one is judged."""
 
-    async def _judged(self, document: Document) -> Audited | None:
+    async def judged(document: Document) -> Audited | None:
         """Return the audit of an object with the pods that its templates would make; None if it is left alone."""
-        cluster, policy = self._facts(document), self._policy
+        cluster = facts(document)
         finding = await judged_quickly(document, cluster, policy)
         if finding.allowed and not finding.tiered:
             return None
@@ -378,23 +329,25 @@ class Auditor:
             pods=tuple([each async for each in _pods(finding, cluster, policy)]),
         )
 
+    return Gathering(policy.kinds, judged)
+
 
 async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> AsyncIterator[PodsAlike]:
     """Yield the pods that would be made and hold GPUs."""
-    for each in finding.pods or finding.inside or (finding,):
-        if each.inside or each.pods:
-            async for pods in _pods(each, cluster, policy):
-                yield pods
-        elif each.document.kind == "Pod":
-            try:
-                pod, namespace = view(each.document.tree, Pod), each.document.namespace
-                claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
-                devices = [*chain.from_iterable(claimed)]
-                demand = gpus_of_pods(each.count, demand_of(pod, devices, policy), shared_by(devices, policy))
-            except (Refused, Unreadable):  # its verdict says so
-                continue
-            name = pod.spec.priority_class_name
-            tier = tier_counted(name, None, policy.tiers) if name else None
-            flavor = named_flavor(pod, policy.flavors)
-            if demand:
-                yield PodsAlike(each.count, demand, class_name=name, tier=tier, flavor=flavor, exist=False)
+    for part in finding.pods or finding.inside:
+        async for pods in _pods(part, cluster, policy):
+            yield pods
+    if finding.parts or finding.document.kind != "Pod":
+        return
+    try:
+        pod, namespace = view(finding.document.tree, Pod), finding.document.namespace
+        claimed = [await cluster.lookups.devices(namespace, claim) for claim in pod.spec.resource_claims]
+        devices = [*chain.from_iterable(claimed)]
+        demand = gpus_of_pods(finding.count, demand_of(pod, devices, policy), shared_by(devices, policy))
+    except (Refused, Unreadable):  # its verdict says so
+        return
+    name = pod.spec.priority_class_name
+    tier = tier_counted(name, None, policy.tiers) if name else None
+    if demand:
+        flavor = named_flavor(pod, policy.flavors)
+        yield PodsAlike(finding.count, demand, class_name=name, tier=tier, flavor=flavor, exist=False)

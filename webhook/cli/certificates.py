@@ -4,45 +4,39 @@ import asyncio
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from certs.make import utc_now
 from certs.source import CERTIFICATE, KEY, Bundle, CertificateError, CertificateFiles, describe, make_files
-from webhook.cli.output import fail
+from webhook.cli.command import fail, with_options
 
 LONGEST_NAME = 253
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Make and inspect certificates.")
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of tls.crt, tls.key and ca.crt.")]
 
-
-@app.command()
-def make(
-    folder: Folder,
-    dns_name: Annotated[list[str], typer.Option(help="Name or address of the certificate (repeatable).")],
-    *,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the files that are there.")] = False,
-) -> None:
+@app.command("make")
+@with_options
+def make(folder: Path, dns_name: list[str], *, force: bool = False) -> None:
     """Make a CA and a certificate for these names, for a webhook outside the cluster.
 
     Example: `gpu-tiers certs make tls --dns-name gpu-tiers.example.com`
     """
     if (folder / KEY).exists() and not force:
         fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
-    wrong = [name for name in dns_name if not _is_name(name)]
-    if wrong:
-        fail(f'--dns-name: "{wrong[0][:60]}" is neither a DNS name nor an address')
+    for name in dns_name:
+        if not _is_name(name):
+            fail(f'--dns-name: "{name[:60]}" is neither a DNS name nor an address')
     try:
         _print(make_files(folder, dns_name))
     except OSError as error:
         fail(f"{folder}: {error.strerror}")
 
 
-@app.command()
-def show(folder: Folder) -> None:
+@app.command("show")
+@with_options
+def show(folder: Path) -> None:
     """Show the certificate in a folder: its names, its dates, the days left.
 
     Example: `gpu-tiers certs show tls`

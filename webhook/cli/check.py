@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated
 
 import typer
 from msgspec.structs import replace
@@ -13,8 +12,8 @@ from msgspec.structs import replace
 from webhook.cli.cluster.installed import RELEASE, installed_policy
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_running
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, how_to_get
-from webhook.cli.output import Answer, FormOption, Table, write
+from webhook.cli.cluster.target import Target, how_to_get
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cluster.webhook_configurations import OF_PODS
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
@@ -96,15 +95,8 @@ class CheckReport(Shown, frozen=True):
     way_out: str = ""
 
 
-def check(
-    wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to repeat the check until nothing fails: 90s, 3m, 1h.")
-    ] = "0s",
-    output: FormOption = "table",
-    namespace: NamespaceOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-) -> None:
+@with_options
+def check(wait: str = "0s", output: Form = "table", namespace: str | None = None, *, target: Target) -> None:
     """Check whether the webhook of a cluster works: it is reached, has a leader and a policy, and counts.
 
     Use it to ask whether gpu-tiers works now. `lint` looks for mistakes in how it is set up, and `audit` judges the
@@ -116,11 +108,9 @@ def check(
     if everything works, with 1 if something fails, with 3 if nothing fails and a right is missing to check the rest,
     and with 2 if the cluster can't be asked.
     """
-    target, seconds = Target(kubeconfig, context), _seconds(wait)
-    report = answered(lambda: _reported(target, namespace, seconds))
-    rows = [(each.name, each.word, each.what) for each in report.checks]
-    way_out = (report.way_out,) if report.way_out else ()
-    write(Answer(report, [Table(("Check", "Answer", "What"), rows)], (*way_out, *report.missing)), output)
+    report = asyncio.run(_reported(target, namespace, _seconds(wait)))
+    table = Table(("Check", "Answer", "What"), [(each.name, each.word, each.what) for each in report.checks])
+    write(Answer(report, [table], [each for each in (report.way_out, *report.missing) if each]), output)
     raise typer.Exit(report.code)
 
 
@@ -184,8 +174,7 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
         else:
             word, what = Word.OK, well(found)
         lines.append(CheckLine(name, word, CODES[word], what))
-    words = {each.word for each in lines}
-    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
+    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if any(line.word is each for line in lines)), Word.OK)
     return CheckReport(word, CODES[word], tuple(lines), how_to_get(found.refused), _way_out(found))
 
 

@@ -1,21 +1,20 @@
 """`gpu-tiers lint`: mistakes in the tiers, quotas, hooks and webhooks of a cluster."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 import typer
 
 from webhook.cli.cluster.installed import answering, installed_policy, policy_named
 from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.snapshot import read_whole
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered, how_to_get
-from webhook.cli.manifests.documents import BadInput
-from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
-from webhook.cli.output import Answer, FormOption, Table, fail, warn, write
+from webhook.cli.cluster.target import Target, how_to_get
+from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
+from webhook.cli.manifests.inputs import cluster_of, tenants_in, titled
 from webhook.cluster.offline import ReadOnceCluster
-from webhook.config.errors import ConfigError
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.lint import RULES
@@ -28,18 +27,15 @@ A_CLUSTER = "a cluster"
 _OF_FILES: tuple[Part, ...] = ("tenants", "namespaces")
 
 
+@with_options
 def lint(
-    policy: Annotated[
-        Path | None, typer.Option(help="Check a policy file or preset by the rules that need no cluster.")
-    ] = None,
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="With --policy: file or folder of TenantQuotas and Namespaces.")
-    ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out (repeatable).")] = None,
-    fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
-    output: FormOption = "table",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    policy: Path | None = None,
+    tenants: list[Path] | None = None,
+    ignore: list[str] | None = None,
+    fail_on: Severity = Severity.ERROR,
+    output: Form = "table",
+    *,
+    target: Target,
 ) -> None:
     """Find what is wrong with the tiers, quotas, hooks and webhooks of a cluster, and say what to do.
 
@@ -55,20 +51,14 @@ def lint(
     refuse_unknown(ignore or (), RULES, "rule; the rules are")
     if tenants and policy is None:
         fail("--tenants: needs --policy; without it the TenantQuotas of the cluster are read")
-    target = Target(kubeconfig, context)
     if policy:
         target.refuse_if_named("about a policy file")
-
-    try:
-        if policy:
-            read, world = policy_named(policy), tenants_in(tenants or ())
-            snapshot = snapshot_of(read, cluster_of(read, world))
-            for note in (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings):
-                warn(note)
-        else:
-            snapshot = answered(lambda: _of_cluster(target))
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
+        read, world = policy_named(policy), tenants_in(tenants or ())
+        snapshot = snapshot_of(read, cluster_of(read, world))
+        for note in (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings):
+            warn(note)
+    else:
+        snapshot = asyncio.run(_of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report, how_to_get(snapshot.refused)), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)

@@ -23,9 +23,7 @@ COMMANDS = {
         "posture": "webhook.cli.posture:posture",
         "report": "webhook.cli.prometheus:loss_report",
     },
-    "Acting on trainings": {
-        "save": "webhook.cli.save:save",
-    },
+    "Acting on trainings": {"save": "webhook.cli.save:save"},
     "Operating gpu-tiers": {
         "check": "webhook.cli.check:check",
         "lint": "webhook.cli.lint:lint",
@@ -33,10 +31,7 @@ COMMANDS = {
         "open-gates": "webhook.cli.open_gates:open_gates",
         "certs": "webhook.cli.certificates:app",
     },
-    "Running it": {
-        "serve": "webhook.cli.serve:serve",
-        "demo": "webhook.cli.demo:demo",
-    },
+    "Running it": {"serve": "webhook.cli.serve:serve", "demo": "webhook.cli.demo:demo"},
 }
 """The commands by the headings of `--help`. Each is imported on demand, so that it does not wait for other libraries.
 """
@@ -72,9 +67,14 @@ class KubectlGroup(TyperGroup):
         return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a wrong option value is reported in the words of the policy file's mistakes."""
+        """Run a command. Without an answer, the program prints the reason and ends with 2.
+
+        A wrong option value is reported in the words of the policy file's mistakes.
+        """
         try:
             return super().invoke(ctx)
+        except typer.Exit:
+            raise
         except typer.BadParameter as error:
             from pydantic import ValidationError  # noqa: PLC0415 - most commands take no such option
 
@@ -82,6 +82,11 @@ class KubectlGroup(TyperGroup):
 
             if isinstance(error.__cause__, ValidationError):
                 error.message = fault(error.__cause__.errors()[0])
+            raise
+        except Exception as error:
+            from webhook.cli.cluster.target import end_without_answer  # noqa: PLC0415 - only a failure needs it
+
+            end_without_answer(error)
             raise
 
     def main(self, *args: Any, **extra: Any) -> Any:
@@ -107,10 +112,8 @@ class KubectlGroup(TyperGroup):
 
 def _shown_type(parameter: Any, ctx: Any) -> str | None:
     """Return the placeholder of an option's value in `--help`; an argument's name is enough."""
-    if parameter.param_type_name == "argument":
-        return None
     shown = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
-    return _SHOWN_TYPES.get(shown, shown)
+    return None if parameter.param_type_name == "argument" else _SHOWN_TYPES.get(shown, shown)
 
 
 # typer has no setting for it, and makes the option --help itself

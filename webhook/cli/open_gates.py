@@ -3,13 +3,12 @@
 import asyncio
 import re
 import time
-from typing import Annotated
 
 import msgspec
 import typer
 
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.output import fail
+from webhook.cli.cluster.target import Target
+from webhook.cli.command import fail, with_options
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Failed, NotFound
@@ -28,19 +27,9 @@ GUARDED = (
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: spec.schedulingGates")
 
 
+@with_options
 def open_gates(
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: all.")] = None,
-    yes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--yes", help="Open the gates. Default: only count them.")
-    ] = False,
-    nodes: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--nodes", help="Also end all reservations of nodes (preemption.dra).")
-    ] = False,
-    wait_seconds: Annotated[
-        float, typer.Option(min=0, help="Try again until none waits, or none was opened for so many seconds.")
-    ] = 0,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *, namespace: str | None = None, yes: bool = False, nodes: bool = False, wait_seconds: float = 0, target: Target
 ) -> None:
     """Let all queued pods (onExceed: Hold) start, whatever the quotas say: for an emergency, or an uninstall.
 
@@ -51,17 +40,20 @@ def open_gates(
     These pods may exceed the quotas; nothing is evicted for that. First weaken the admission policy that keeps their
     gates shut: docs/break-glass.md. Exits with 2 if a gate stays shut.
     """
-    target = Target(kubeconfig, context)
-    if not yes:
-        count = answered(lambda: _count(target, namespace))
-        pods = "1 pod waits" if count == 1 else f"{count} pods wait"
-        summary = f"{pods} behind the gate {QUOTA_GATE}"
-        typer.echo(f"{summary}. To start them, add --yes; this may overdraw quotas.")
-        return
-    opened, problems = answered(lambda: _open_all(target, namespace, wait_seconds))
-    if nodes:
-        cleared = answered(lambda: _clear_nodes(target))
-        typer.echo(f"Reservations ended: {cleared}.")
+    asyncio.run(_asked(target, namespace, yes=yes, nodes=nodes, wait_seconds=wait_seconds))
+
+
+async def _asked(target: Target, namespace: str | None, *, yes: bool, nodes: bool, wait_seconds: float) -> None:
+    async with target.client() as client:
+        if not yes:
+            count = len(await _gated(client, namespace))
+            pods = "1 pod waits" if count == 1 else f"{count} pods wait"
+            typer.echo(f"{pods} behind the gate {QUOTA_GATE}. To start them, add --yes; this may overdraw quotas.")
+            return
+        opened, problems = await _open_all(client, namespace, wait_seconds)
+        if nodes:
+            cleared = await ReservedNodes(client, lambda _: None).clear_all()
+            typer.echo(f"Reservations ended: {cleared}.")
     overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
@@ -70,32 +62,21 @@ def open_gates(
         fail(f"{len(problems)} stay shut. {why}.")
 
 
-async def _clear_nodes(target: Target) -> int:
-    async with target.client() as client:
-        return await ReservedNodes(client, lambda _: None).clear_all()
-
-
-async def _count(target: Target, namespace: str | None) -> int:
-    async with target.client() as client:
-        return len(await _gated(client, namespace))
-
-
-async def _open_all(target: Target, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
+async def _open_all(client: Client, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
     """Return how many were opened, and why others were not.
 
     An API server applies a policy for some seconds after its deletion, so refused gates are tried again.
     """
     opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
-    async with target.client() as client:
-        while gated := await _gated(client, namespace):
-            said = await asyncio.gather(*(_open(client, pod, slots) for pod in gated))
-            problems = [each for each in said if each]
-            opened += len(gated) - len(problems)
-            if len(problems) < len(gated):
-                end = time.monotonic() + wait_seconds
-            if time.monotonic() >= end:
-                return opened, problems
-            await asyncio.sleep(PAUSE_SECONDS)
+    while gated := await _gated(client, namespace):
+        said = await asyncio.gather(*(_open(client, pod, slots) for pod in gated))
+        problems = [each for each in said if each]
+        opened += len(gated) - len(problems)
+        if len(problems) < len(gated):
+            end = time.monotonic() + wait_seconds
+        if time.monotonic() >= end:
+            return opened, problems
+        await asyncio.sleep(PAUSE_SECONDS)
     return opened, []
 
 

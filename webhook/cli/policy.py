@@ -3,10 +3,9 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import typer
@@ -14,18 +13,15 @@ from msgspec.structs import asdict, replace
 
 from webhook.cli.cluster.installed import fields_named, read_active_policy
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.target import Target
 from webhook.cli.cluster.workloads import Gathering, workloads_of
-from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
-from webhook.cli.manifests.finding import is_fact, verdict_of
-from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
+from webhook.cli.manifests.documents import Document, LeftOut, documents
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.inputs import Inputs, cluster_of, is_fact
 from webhook.cli.manifests.judge import NO_TENANTS, in_all, judged_quickly
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import shown_while
 from webhook.cluster.offline import ClusterAbout
-from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, policy_of, preset_file
 from webhook.config.model import PolicyFile
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
@@ -80,15 +76,11 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
 
+Judgement = tuple[ClusterAbout, TierPolicy]
+"""A policy, and the cluster in which it judges an object."""
+
 Side = tuple[Sequence[Tenant], Sequence[Namespace], TierPolicy]
 """The tenants, the namespaces and the policy before a change, or after it."""
-
-
-def _not_ready(side: Side) -> dict[str, str]:
-    """Return why each tenant is not Ready; "" if it is."""
-    tenants, namespaces, policy = side
-    lost = overlaps(tenants, namespaces)
-    return {each.name: ": ".join(trouble_of(each, lost.get(each.name), policy) or ()) for each in tenants}
 
 
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
@@ -96,7 +88,10 @@ def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
 
     It changes because of unknown names or an overlap.
     """
-    sides = [_not_ready(old), _not_ready(new)]
+    sides: list[dict[str, str]] = []  # why each tenant is not Ready; "" if it is
+    for tenants, namespaces, policy in (old, new):
+        lost = overlaps(tenants, namespaces)
+        sides.append({each.name: ": ".join(trouble_of(each, lost.get(each.name), policy) or ()) for each in tenants})
     for name in sorted(sides[0].keys() | sides[1].keys()):
         before, after = (found.get(name) for found in sides)
         if before is None or after is None:
@@ -156,40 +151,26 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
     return Effect.UP if new.value > known.value else Effect.DOWN
 
 
-class Comparison:
-    """Compares objects under the old policy and the new one, by themselves or as gathered workloads."""
+Judged = tuple[bool, ObjectChange | None]
+"""Whether either policy concerns an object, and its change."""
 
-    def __init__(self, old: tuple[ClusterAbout, TierPolicy], new: tuple[ClusterAbout, TierPolicy]) -> None:
-        self._ways = old, new
-        self.gathering: Gathering[tuple[bool, ObjectChange | None]] = Gathering(both(old[1], new[1]).kinds, self.judged)
 
-    @property
-    def objects(self) -> int:
-        """Return how many workloads either policy concerns."""
-        return sum(any(concerned for concerned, _ in each.judged) for each in self.gathering.found.values())
+def judging_by_both(old: Judgement, new: Judgement) -> Callable[[Document], Awaitable[Judged]]:
+    """Return a function that compares an object under the old policy and the new one."""
 
-    @property
-    def changes(self) -> list[ObjectChange]:
-        """Return at most one change for each workload, by namespace, kind and name."""
-        found = []
-        for each in self.gathering.found.values():
-            change = next((change for _, change in each.judged if change), None)
-            if change:
-                found.append(replace(change, kind=each.kind.kind, name=each.name))
-        return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
-
-    async def judged(self, document: Document) -> tuple[bool, ObjectChange | None]:
-        """Tell whether either policy concerns an object, and return the change."""
-        old, new = [
+    async def judged(document: Document) -> Judged:
+        before, after = [
             verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
-            for facts, policy in self._ways
+            for facts, policy in (old, new)
         ]
-        concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
-        fields = tuple(_fields(old, new))
+        concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (before, after))
+        fields = tuple(_fields(before, after))
         if not fields:
             return concerned, None
-        effect = _effect(old, new, self._ways[1][1])
-        return concerned, ObjectChange(new.source, new.kind, new.namespace, new.name, effect, fields)
+        effect = _effect(before, after, new[1])
+        return concerned, ObjectChange(after.source, after.kind, after.namespace, after.name, effect, fields)
+
+    return judged
 
 
 def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
@@ -210,44 +191,30 @@ NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Compare and check policy files.")
 
 
-@app.callback()
-def policy_commands() -> None:
-    """Compare and check policy files."""
+class Compared(msgspec.Struct, frozen=True):
+    """Manifests that are judged before and after a change, and the files of the tenants of either."""
 
+    workloads: list[str] | None = None
+    filename: list[str] | None = None
+    tenants: list[Path] | None = None
+    new_tenants: list[Path] | None = None
 
-class DiffOptions(msgspec.Struct, frozen=True):
-    """The options of a comparison."""
-
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset; the new one if it is the only one.")]
-    new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None
-    workloads: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE|FOLDER|-", help="Manifests of workloads; - is standard input. Without any, the cluster."
-        ),
-    ] = None
-    filename: FilenameOption = None
-    tenants: TenantsOption = None
-    new_tenants: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="With --tenants: the TenantQuotas that will replace them (repeatable)."),
-    ] = None
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            help="Compare only this namespace (for manifests: that of objects without one).",
-        ),
-    ] = None
-    output: FormOption = "table"
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(self.workloads, self.filename)
 
 
 @app.command("diff")
-@with_options(DiffOptions)
-def diff(asked: DiffOptions) -> None:
+@with_options
+def diff(
+    old: str,
+    new: str | None = None,
+    *,
+    compared: Compared,
+    namespace: str | None = None,
+    output: Form = "table",
+    target: Target,
+) -> None:
     """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
     Use it to ask what a change of the policy would do. `review` shows the answers of one policy, `test` checks what
@@ -260,64 +227,47 @@ def diff(asked: DiffOptions) -> None:
     Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
-    target, named = Target(asked.kubeconfig, asked.context), [*(asked.workloads or ()), *(asked.filename or ())]
-    if named:
+    if compared.inputs.given:
         target.refuse_if_named("about manifests")
-        if asked.new_tenants and not asked.tenants:
+        if compared.new_tenants and not compared.tenants:
             fail("--new-tenants: needs --tenants, which names the TenantQuotas before the change")
-        sets = asked.tenants or (), asked.new_tenants or asked.tenants or ()
-        compared = _of_files(asked.old, asked.new, Inputs(named, namespace=asked.namespace), sets)
-    elif asked.tenants or asked.new_tenants:
+        if new is None:
+            fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
+        found = asyncio.run(_of_files(old, new, compared, namespace))
+    elif compared.tenants or compared.new_tenants:
         fail("--tenants: needs manifests; without manifests the TenantQuotas of the cluster are read")
     else:
-        before, after = (asked.old, asked.new) if asked.new else (None, asked.old)
-        compared = answered(lambda: _of_cluster(before, after, asked.namespace, target))
-    write(answer(compared), asked.output)
+        before, after = (old, new) if new else (None, old)
+        found = asyncio.run(_of_cluster(before, after, namespace, target))
+    write(found, output)
     sys.stdout.flush()
-    raise typer.Exit(CHANGES if compared.changes else 0)
+    raise typer.Exit(CHANGES if found.value["changed"] else 0)
 
 
-class Compared(msgspec.Struct, frozen=True):
-    """The changes among the objects, and further notes."""
+async def _of_files(old: str, new: str, compared: Compared, namespace: str | None) -> Answer:
+    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces.
 
-    changes: Sequence[ObjectChange]
-    objects: int
-    notes: Sequence[str]
-    missing: Sequence[str] = ()
-
-
-def _of_files(old: str, new: str | None, inputs: Inputs, sets: tuple[Sequence[Path], Sequence[Path]]) -> Compared:
-    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces."""
-    if new is None:
-        fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
-    try:
-        files = fields_named(old), fields_named(new)
-        policies = policy_of(files[0]), policy_of(files[1])
-        asked = inputs.read()
-        judged = [each for each in asked if not is_fact(each)]
-        worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
-        clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
-        comparison = Comparison(*zip(map(in_all, clusters), policies, strict=True))
-        known = [(each.known.tenants(), each.known.namespaces()) for each in clusters]
-        old_side, new_side = ((*facts, policy) for facts, policy in zip(known, policies, strict=True))
-        of_tenants = [*tenant_changes(old_side, new_side)]
-        changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
-    notes = [
-        *_notes(*policies, files),
-        *(() if any(tenants for tenants, _ in known) else (NO_TENANTS,)),
-        *(f"left out: {each}" for each in inputs.left_out),
-    ]
-    return Compared(changes, len(judged) + len(of_tenants), notes)
+    Raises BadInput, ConfigError.
+    """
+    files, left_out = (fields_named(old), fields_named(new)), list[LeftOut]()
+    policies = policy_of(files[0]), policy_of(files[1])
+    asked = compared.inputs.read(namespace, left_out)
+    judged = [each for each in asked if not is_fact(each)]
+    sets = compared.tenants or (), compared.new_tenants or compared.tenants or ()
+    worlds = [[*(each for path in some for each in documents(str(path))), *asked] for some in sets]
+    clusters = [cluster_of(policy, world) for world, policy in zip(worlds, policies, strict=True)]
+    judge = judging_by_both(*zip(map(in_all, clusters), policies, strict=True))
+    worlds_known = zip((each.known for each in clusters), policies, strict=True)
+    sides = [(known.tenants(), known.namespaces(), policy) for known, policy in worlds_known]
+    of_tenants = [*tenant_changes(*sides)]
+    found = [await judge(each) for each in shown_while("judging", judged)]
+    changes = [*of_tenants, *(change for _, change in found if change)]
+    without = () if any(each.known.tenants() for each in clusters) else (NO_TENANTS,)
+    notes = [*_notes(*policies, files), *without, *(f"left out: {each}" for each in left_out)]
+    return answer(changes, len(judged) + len(of_tenants), notes)
 
 
-async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found = [await comparison.judged(each) for each in shown_while("judging", asked)]
-    return [change for _, change in found if change]
-
-
-async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
+async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Answer:
     """Read the cluster once for both policies. Objects without GPUs under both are left alone, and not counted."""
     files = [fields_named(each) for each in (old, new) if each]
     after = policy_of(files[-1])
@@ -326,14 +276,19 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
         async with cluster_reader(client, both(before, after)) as reader:
             there = await workloads_of(reader, namespace)
             policies = (replace(each, classes=reader.policy.classes) for each in (before, after))
-            comparison = Comparison(*((there.judged_by(each), each) for each in policies))
-            await there.gather(comparison.gathering, namespace)
+            judge = judging_by_both(*((there.judged_by(each), each) for each in policies))
+            gathering = Gathering(reader.policy.kinds, judge)
+            await there.gather(gathering, namespace)
+            found = gathering.found.values()
+            objects = sum(any(concerned for concerned, _ in each.judged) for each in found)
+            first = ((each, next((change for _, change in each.judged if change), None)) for each in found)
+            changes = [replace(change, kind=each.kind.kind, name=each.name) for each, change in first if change]
+            changes.sort(key=lambda each: (each.namespace, each.kind, each.name))
             notes = [*_notes(before, after, files), *there.notes]
             tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
             spaces = there.listed.namespaces
             of_tenants = [*tenant_changes((tenants, spaces, before), (tenants, spaces, after))]
-            changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
-            return Compared(changes, objects, notes, reader.missing())
+            return answer([*of_tenants, *changes], objects + len(of_tenants), notes, reader.missing())
 
 
 def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Iterator[str]:
@@ -342,28 +297,29 @@ def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Ite
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
-def answer(compared: Compared) -> Answer:
-    """Return the changes, field by field; the object is named with its first.
+def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
+    """Return the changes among the objects, field by field; the object is named with its first.
 
     The summary is such as: `3 of 120 objects change: 1 is refused, 2 go up`.
     """
-    changes, counts = compared.changes, Counter(each.effect for each in compared.changes)
+    counts = Counter(each.effect for each in changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
     change, by_effect = "changes" if len(changes) == 1 else "change", f": {effects}" if effects else ""
-    summary = f"{len(changes)} of {number_of(compared.objects, 'object')} {change}{by_effect}"
+    summary = f"{len(changes)} of {number_of(objects, 'object')} {change}{by_effect}"
     rows = [
         ("" if number else each.title, change.field, f"{change.old} → {change.new}")
         for each in changes
         for number, change in enumerate(each.fields)
     ]
     records = [{**asdict(each), "effect": each.effect.name.lower().replace("_", "-")} for each in changes]
-    value = {"objects": compared.objects, "changed": len(changes), "changes": records}
+    value = {"objects": objects, "changed": len(changes), "changes": records}
     tables = [Table(("Object", "Field", "Old → new"), rows)] if rows else ()
-    return Answer(value, tables, (summary, *compared.notes), compared.missing)
+    return Answer(value, tables, (summary, *notes), missing)
 
 
 @app.command("check")
-def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
+@with_options
+def check_policy(file: Path) -> None:
     """Check a policy file: print each mistake with its field's path, or sum up a valid file in one line.
 
     Use it to ask whether the webhook would accept the file. `lint --policy` also finds what is valid but unwise.
@@ -372,10 +328,7 @@ def check_policy(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", hel
 
     Exits with 2 if the file has a mistake.
     """
-    try:
-        found = fields_named(file)
-    except ConfigError as error:
-        fail(str(error))
+    found = fields_named(file)
     preset = DEFAULT_PRESET if found.preset is None else found.preset
     own = not preset or found.tiers != preset_file(preset).tiers
     source = "tiers of its own" if own else f"tiers of preset {preset}"

@@ -1,38 +1,33 @@
 """`gpu-tiers posture`: which tier can evict which."""
 
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
 from webhook.cli.cluster.reader import cluster_reader
-from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
-from webhook.cli.output import Answer, Form, Table, fail, warn, write
+from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
 from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.cluster.scheduling_view import node_reservations
-from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
 from webhook.report.gpus_now import at_risk_by_tier, read_risks
-from webhook.report.node_reservation import reservations_shown
-from webhook.report.posture import Posture, posture_of
+from webhook.report.posture import Posture, posture_of, reservations_shown
 from webhook.report.tenants import not_ready
 
 
+@with_options
 def posture(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
-    policy: Annotated[
-        Path | None, typer.Option(help="Show the posture of a policy file or preset, without a cluster.")
-    ] = None,
-    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
-    output: Annotated[
-        Literal[Form, "svg"], typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
-    ] = "table",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *,
+    tenant: list[str] | None = None,
+    policy: Path | None = None,
+    at_risk: bool = False,
+    output: Literal[Form, "svg"] = "table",
+    target: Target,
 ) -> None:
     """Show which tiers and other PriorityClasses can evict which, what is saved then, and what each tenant may use.
 
@@ -45,19 +40,15 @@ def posture(
     those named. `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it.
     Exits with 2 if there is no such tenant, or no answer.
     """
-    target = Target(kubeconfig, context)
     if policy is not None:
         target.refuse_if_named("about a policy file")
         if at_risk:
             fail("--at-risk reads the pods of a cluster: leave out --policy")
         if tenant:
             fail(f"--policy: a policy file has no tenants; leave out {', '.join(tenant)}, or leave out --policy")
-        try:
-            found = posture_of(policy_in(policy))
-        except ConfigError as error:
-            fail(str(error))
+        found = posture_of(policy_in(policy))
     else:
-        found = answered(lambda: _of_cluster(target, at_risk=at_risk, names=tenant or ()))
+        found = asyncio.run(_of_cluster(target, at_risk=at_risk, names=tenant or ()))
     shown = replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, tenant or ())))
     if output == "svg":
         sys.stdout.write(posture_file(shown))
@@ -94,39 +85,31 @@ def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
 
 
 def _tables(found: Posture) -> Iterator[Table]:
-    columns = ("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Types that save first")
-    rows = [
-        (
-            each.name,
-            "refused, see below" if each.refused else str(each.value),
-            ", ".join(each.evicts) or ("nobody" if each.preemption_policy == "Never" else "no tier"),
-            ", ".join(each.evicted_by) or "no tier",
-            ", ".join(each.workloads) or "none",
-            "; ".join(each.hooks) or "-",
-        )
-        for each in found.tiers
-    ]
-    yield Table(columns, rows, "Tiers")
+    rows = []
+    for each in found.tiers:
+        value = "refused, see below" if each.refused else str(each.value)
+        evicts = ", ".join(each.evicts) or ("nobody" if each.preemption_policy == "Never" else "no tier")
+        evicted_by, workloads = ", ".join(each.evicted_by) or "no tier", ", ".join(each.workloads) or "none"
+        rows.append((each.name, value, evicts, evicted_by, workloads, "; ".join(each.hooks) or "-"))
+    yield Table(("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Types that save first"), rows, "Tiers")
     if found.classes:
-        rows_of_classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
-        yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
-    if found.tenants:
-        rows_of_tenants, tiers = [], {None, "", *(each.name for each in found.tiers)}
-        for each in found.tenants:
-            default = f"{each.default_tier or '-'}{'' if each.default_tier in tiers else ' (no tier)'}"
-            quotas = "; ".join(each.quotas) or "none"
-            name = f"{each.name} (not Ready)" if each.not_ready else each.name
-            rows_of_tenants.append((name, each.ceiling, default, quotas, each.on_exceed))
-        yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
+        classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
+        yield Table(("PriorityClass", "Value", "Evicts"), classes, "Other PriorityClasses")
+    tenants, tiers = [], {None, "", *(each.name for each in found.tiers)}
+    for tenant in found.tenants:
+        default = f"{tenant.default_tier or '-'}{'' if tenant.default_tier in tiers else ' (no tier)'}"
+        name = f"{tenant.name} (not Ready)" if tenant.not_ready else tenant.name
+        tenants.append((name, tenant.ceiling, default, "; ".join(tenant.quotas) or "none", tenant.on_exceed))
+    if tenants:
+        yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), tenants, "Tenants")
 
 
 def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
-    refused = ((each.name, each.refused) for each in found.tiers if each.refused)
-    yield from (f"Tier {name}: its pods are refused: {why}" for name, why in refused)
-    at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
+    tiers, asked = found.tiers, "pods that report are asked to save after"
+    yield from (f"Tier {each.name}: its pods are refused: {each.refused}" for each in tiers if each.refused)
+    at_risk = ((each.name, each.at_risk) for each in tiers if each.at_risk)
     yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
-    bounds = ((each.name, each.max_at_risk) for each in found.tiers if each.max_at_risk)
-    asked = "pods that report are asked to save after"
+    bounds = ((each.name, each.max_at_risk) for each in tiers if each.max_at_risk)
     yield from (f"Tier {name}: {asked} {most:,} s of unsaved work" for name, most in bounds)
     for tenant in found.tenants:
         named = any(text in tenant.not_ready for text in tenant.unknown)

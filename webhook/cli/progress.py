@@ -6,13 +6,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:  # most commands end before a line is needed
     from rich.console import Console
     from rich.live import Live
-    from rich.spinner import Spinner
 
 T = TypeVar("T")
 
@@ -40,9 +38,7 @@ class Steps:
             self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         if self._timer.is_alive():
             self._timer.join()
@@ -62,16 +58,15 @@ class Steps:
         from rich.spinner import Spinner  # noqa: PLC0415
 
         spinner, console = Spinner("dots"), self._console or Console(file=sys.stderr)
-        self._live = Live(
-            console=console, get_renderable=lambda: self._line(spinner), transient=True, refresh_per_second=10
-        )
-        self._live.start()
 
-    def _line(self, spinner: "Spinner") -> "Spinner":
-        of_all = f"{self._count}/{self._total}" if self._total else str(self._count or "")
-        seconds = timedelta(seconds=round(time.monotonic() - self._began))
-        spinner.update(text=" ".join(filter(None, (self._what, of_all, str(seconds)))))
-        return spinner
+        def line() -> Spinner:
+            of_all = f"{self._count}/{self._total}" if self._total else str(self._count or "")
+            seconds = timedelta(seconds=round(time.monotonic() - self._began))
+            spinner.update(text=" ".join(filter(None, (self._what, of_all, str(seconds)))))
+            return spinner
+
+        self._live = Live(console=console, get_renderable=line, transient=True, refresh_per_second=10)
+        self._live.start()
 
 
 def shown_while(what: str, items: Sequence[T]) -> Iterator[T]:

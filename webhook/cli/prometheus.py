@@ -7,30 +7,25 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
-import typer
-
-from webhook.cli.output import Answer, Table, fail, write
+from webhook.cli.command import Answer, Table, fail, with_options, write
+from webhook.cli.manifests.documents import BadInput
 from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.latest import NOT_SAVED, saved_share
 from webhook.report.shown import Shown
 from webhook.server.metric_table import TABLE
 
-PrometheusOption = Annotated[
-    str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
-]
-
 TIMEOUT = 30.0
 MOST_BYTES = 32 * 2**20
 """Bytes of an answer: some 100,000 series."""
 
 
-class NoAnswer(Exception):  # noqa: N818 - what is said of it
+class NoAnswer(BadInput):
     """A question without an answer; the text says why, and what to do."""
 
 
@@ -44,9 +39,8 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
     """Return the answer to a query, by the values of these labels. Raises NoAnswer."""
     # 1. Ask.
     if urlsplit(prometheus).scheme not in ("http", "https"):
-        raise NoAnswer(
-            f'--prometheus: "{shown(prometheus)}" is not an address; write one such as http://localhost:9090'
-        )
+        problem = "is not an address; write one such as http://localhost:9090"
+        raise NoAnswer(f'--prometheus: "{shown(prometheus)}" {problem}')
     address = f"{prometheus.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
     try:
         with urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310 - http or https, as looked at above
@@ -97,18 +91,16 @@ def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Ans
     query = f"sum by ({', '.join(counter.labels)}) (increase({counter.name}[{since}])) / 3600"
     answer = numbers(prometheus, query, counter.labels)
     of_hour = prices(prometheus)
-    found = [
-        GpuHours(
-            tenant, tier, flavor, round(hours, 3), round(hours * of_hour[flavor], 2) if flavor in of_hour else None
-        )
-        for (tenant, tier, flavor), hours in answer.items()
-    ]
-    shown_hours = (each for each in found if each.gpu_hours and (not names or each.tenant in names))
-    wanted = sorted(shown_hours, key=lambda each: (each.tenant, -each.gpu_hours))
-    rows = [
-        (each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}", _price(each.price))
-        for each in wanted
-    ]
+    wanted = []
+    for (tenant, tier, flavor), exact in answer.items():
+        hours, price = round(exact, 3), round(exact * of_hour[flavor], 2) if flavor in of_hour else None
+        if hours and (not names or tenant in names):
+            wanted.append(GpuHours(tenant, tier, flavor, hours, price))
+    wanted.sort(key=lambda each: (each.tenant, -each.gpu_hours))
+    rows = []
+    for each in wanted:
+        price_shown = "-" if each.price is None else f"{each.price:,.2f}"
+        rows.append((each.tenant or "-", each.tier or "-", each.flavor or "-", f"{each.gpu_hours:.1f}", price_shown))
     costs = sum(each.price for each in wanted if each.price is not None)
     priced = f", for {costs:,.2f} where a flavor has a price" if of_hour else ""
     total = f"{sum(each.gpu_hours for each in wanted):.1f} GPU-hours in {since}{priced}."
@@ -119,10 +111,6 @@ def gpu_hours_answer(prometheus: str, since: str, names: Collection[str]) -> Ans
     return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))
 
 
-def _price(price: float | None) -> str:
-    return "-" if price is None else f"{price:,.2f}"
-
-
 NO_PROMETHEUS = (
     "report reads from the Prometheus that scrapes gpu-tiers: name its address with --prometheus, or in "
     "GPU_TIERS_PROMETHEUS, such as http://localhost:9090 (kubectl -n monitoring port-forward svc/prometheus 9090). "
@@ -130,13 +118,9 @@ NO_PROMETHEUS = (
 )
 
 
+@with_options
 def loss_report(
-    since: Annotated[str, typer.Option(help="How far back to look, such as 7d or 4w.")] = "7d",
-    prometheus: PrometheusOption = "",
-    output: Annotated[
-        Literal["table", "markdown", "csv", "json", "yaml"],
-        typer.Option("--output", "-o", "--format", help="table, markdown, csv, json or yaml."),
-    ] = "table",
+    since: str = "7d", prometheus: str = "", output: Literal["table", "markdown", "csv", "json", "yaml"] = "table"
 ) -> None:
     """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
 
@@ -149,15 +133,12 @@ def loss_report(
     """
     if not prometheus:
         fail(NO_PROMETHEUS)
-    try:
-        require_since(since)
-        pods, lost = (
-            numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
-            for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
-        )
-        of_hour = prices(prometheus)
-    except NoAnswer as problem:
-        fail(str(problem))
+    require_since(since)
+    pods, lost = (
+        numbers(prometheus, f"sum by ({', '.join(each.labels)}) ({growth(each.name, since)})", each.labels)
+        for each in (TABLE["gpu_tiers_preemptions_total"], TABLE["gpu_tiers_lost_gpu_seconds_total"])
+    )
+    of_hour = prices(prometheus)
     found = report_of(since, pods, lost, of_hour)
     cells, columns = [each.cells for each in found.rows], PRICED if of_hour else COLUMNS
     if output == "csv":
@@ -259,9 +240,7 @@ def _notes(found: LossReport) -> Iterator[str]:
     if not found.rows:
         yield f"Prometheus knows of no preemption in {found.since}. Does it scrape gpu-tiers, and keep {found.since}?"
         return
-    pods, *known = (
-        sum(each) for each in zip(*((row.pods, row.saved, row.not_saved) for row in found.rows), strict=True)
-    )
+    pods, *known = map(sum, zip(*((row.pods, row.saved, row.not_saved) for row in found.rows), strict=True))
     lost = [each.lost for each in found.rows if each.lost]
     total = f", and lost {summed(lost)}" if lost else ""
     yield f"In {found.since} {pods} pods were preempted: {saved_share(pods, *known)}{total}."

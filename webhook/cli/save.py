@@ -2,20 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import read_active_policy
 from webhook.cli.cluster.one_object import WHAT, asked_cluster, kind_and_name, object_named, pods_of_workload
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered, tenants_named
-from webhook.cli.explain import PolicyOption
+from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.options import with_options
-from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cluster.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.pod_informer import RUNNING
 from webhook.cluster.watched import stored_namespace
@@ -44,23 +44,25 @@ class SaveAsked(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class SaveOptions(msgspec.Struct, frozen=True):
-    """The trainings to ask, and how long to wait."""
+class Trainings(msgspec.Struct, frozen=True):
+    """The trainings to ask: all of a node, a tenant and a tier; each that is given narrows the choice."""
 
-    what: Annotated[list[str] | None, typer.Argument(metavar="POD|WORKLOAD", help=WHAT)] = None
-    node: Annotated[str, typer.Option(help="All trainings on this node.")] = ""
-    tenant: Annotated[str, typer.Option(help="All trainings of this tenant.")] = ""
-    tier: Annotated[str, typer.Option(help="All trainings of this tier.")] = ""
-    wait: Annotated[float, typer.Option(min=0, help="Wait so many seconds for the saves.")] = 0
-    output: FormOption = "table"
-    namespace: NamespaceOption = None
-    policy: PolicyOption = None
-    kubeconfig: KubeconfigOption = None
-    context: ContextOption = None
+    node: str = ""
+    tenant: str = ""
+    tier: str = ""
 
 
-@with_options(SaveOptions)
-def save(options: SaveOptions) -> None:
+@with_options
+def save(
+    what: Annotated[list[str] | None, typer.Argument(metavar="POD|WORKLOAD", help=WHAT)] = None,
+    *,
+    chosen: Trainings,
+    wait: float = 0,
+    output: Form = "table",
+    namespace: str | None = None,
+    policy: Path | None = None,
+    target: Target,
+) -> None:
     """Ask trainings to save now and to train on: before you drain a node, change a quota, or stop for the day.
 
     Use it by hand. Trainings save by themselves when their pods are deleted, and by the policy's `saves`.
@@ -72,33 +74,30 @@ def save(options: SaveOptions) -> None:
     --tier look in all namespaces; together they narrow the choice, and so does -n.
     Exits with 1 if a training did not save within --wait, and with 2 without an answer.
     """
-    target = Target(options.kubeconfig, options.context)
-    if bool(options.what) == bool(options.node or options.tenant or options.tier):
+    if bool(what) == (chosen != Trainings()):
         fail("name a pod or workload, or trainings by --node, --tenant or --tier")
 
     async def ask() -> list[SaveAsked]:
         async with target.client() as client:
-            policy = await read_active_policy(client, options.policy)
-            if options.tier and policy.tiers.get(options.tier) is None:
-                raise BadInput(f'--tier: unknown tier "{options.tier}"; known tiers: {policy.tiers.names()}')
-            if options.what:
-                pods = await _of_object(client, policy, target.namespace(options.namespace), options.what)
+            active = await read_active_policy(client, policy)
+            if chosen.tier and active.tiers.get(chosen.tier) is None:
+                raise BadInput(f'--tier: unknown tier "{chosen.tier}"; known tiers: {active.tiers.names()}')
+            if what:
+                pods = await _of_object(client, active, target.namespace(namespace), what)
             else:
-                pods = [each async for each in _chosen(client, policy, options)]
+                pods = [each async for each in _chosen(client, active, chosen, namespace)]
             asked = [each for each in pods if has_report_volume(each.spec)]
             if not asked:
-                of = (
-                    "its running pod does not report" if len(pods) == 1 else f"none of {len(pods)} running pods reports"
-                )
-                none = of if pods else "no such pod runs"
+                several = f"none of {len(pods)} running pods reports" if pods else "no such pod runs"
+                none = "its running pod does not report" if len(pods) == 1 else several
                 raise BadInput(f"{none}, so none can be asked to save; see {address('docs/checkpointing.md#reports')}")
             since = datetime.now(UTC).replace(microsecond=0)
             found = [done for each in asked if (done := await _ask(client, each, since)) is not None]
-            return await _wait(client, found, since, options.wait)
+            return await _wait(client, found, since, wait)
 
-    found = answered(ask)
-    write(_answer(found, waited=options.wait > 0), options.output)
-    if options.wait and any(each.outcome != SAVED for each in found):
+    found = asyncio.run(ask())
+    write(_answer(found, waited=wait > 0), output)
+    if wait and any(each.outcome != SAVED for each in found):
         raise typer.Exit(1)
 
 
@@ -115,24 +114,24 @@ async def _of_object(client: Client, policy: TierPolicy, namespace: str, what: S
     return [view(each, Pod) for each in trees or () if at(each, "status.phase") == "Running"]
 
 
-async def _chosen(client: Client, policy: TierPolicy, options: SaveOptions) -> AsyncIterator[Pod]:
-    """Yield the running pods of a node, a tenant and a tier; each that is given narrows the choice."""
+async def _chosen(client: Client, policy: TierPolicy, chosen: Trainings, namespace: str | None) -> AsyncIterator[Pod]:
+    """Yield the running pods of the trainings."""
     homes = None
-    if options.tenant:
+    if chosen.tenant:
         tenants = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
-        (tenant,) = tenants_named({each.name: each for each in tenants}, [options.tenant])
-        if options.namespace:  # who may read no other one can ask about it too
-            named = await stored_namespace(client, options.namespace)
+        (tenant,) = tenants_named({each.name: each for each in tenants}, [chosen.tenant])
+        if namespace:  # who may read no other one can ask about it too
+            named = await stored_namespace(client, namespace)
             there = [named] if named else []
         else:
             there = [*await listed_namespaces(client)]
         homes = {each.name for each in there if tenant_among(tenants, each.labels) is tenant}
-    on_node = f",spec.nodeName={options.node}" if options.node else ""
+    on_node = f",spec.nodeName={chosen.node}" if chosen.node else ""
     selected = {"fieldSelector": RUNNING.params["fieldSelector"] + on_node}
-    async for raw in listed_objects(client.list_pages(path("v1", "pods", options.namespace), selected)):
+    async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), selected)):
         pod = read(raw, Pod)
         of_tier = policy.tiers.of_class(pod.spec.priority_class_name)
-        fits = not options.tier or (of_tier is not None and of_tier.name == options.tier)
+        fits = not chosen.tier or (of_tier is not None and of_tier.name == chosen.tier)
         if fits and pod.spec.node_name and (homes is None or pod.metadata.namespace in homes):
             yield pod
 
@@ -147,10 +146,8 @@ async def _ask(client: Client, pod: Pod, since: datetime) -> SaveAsked | None:
         return None
     except Forbidden as error:
         bound = f"kubectl create rolebinding NAME --clusterrole=edit --user=NAME --namespace={where.namespace}"
-        raise BadInput(
-            f"{error.said or error}. ClusterRole edit has the right; an admin of namespace {where.namespace} binds it: "
-            f"{bound}"
-        ) from None
+        who = f"an admin of namespace {where.namespace} binds it: {bound}"
+        raise BadInput(f"{error.said or error}. ClusterRole edit has the right; {who}") from None
     return SaveAsked(where.namespace, where.name, where.uid)
 
 
@@ -159,39 +156,27 @@ async def _wait(client: Client, asked: list[SaveAsked], since: datetime, seconds
     until = time.monotonic() + seconds
     while time.monotonic() < until and not all(each.outcome for each in asked):
         await asyncio.sleep(LOOK_SECONDS)
-        events = dict([each async for each in _events(client, asked, since)])
-        asked = [
-            msgspec.structs.replace(each, outcome=events[each.uid]["reason"], message=events[each.uid]["message"])
-            if each.uid in events
-            else each
-            for each in asked
-        ]
+        events: dict[str, Tree] = {}
+        for namespace in sorted({each.namespace for each in asked if not each.outcome}):
+            for reason in (NOT_SAVED, SAVED):
+                selector = {"fieldSelector": f"involvedObject.kind=Pod,reason={reason}"}
+                async for raw in listed_objects(client.list_pages(path("v1", "events", namespace), selector)):
+                    event = msgspec.json.decode(raw)
+                    last = reported_at(event)
+                    if last is not None and last >= since:
+                        events[event["involvedObject"].get("uid", "")] = event
+        for index, each in enumerate(asked):
+            if found := events.get(each.uid):
+                asked[index] = replace(each, outcome=found["reason"], message=found["message"])
     return asked
 
 
-async def _events(client: Client, asked: Sequence[SaveAsked], since: datetime) -> AsyncIterator[tuple[str, Tree]]:
-    for namespace in sorted({each.namespace for each in asked if not each.outcome}):
-        for reason in (NOT_SAVED, SAVED):
-            selector = {"fieldSelector": f"involvedObject.kind=Pod,reason={reason}"}
-            async for raw in listed_objects(client.list_pages(path("v1", "events", namespace), selector)):
-                event = msgspec.json.decode(raw)
-                last = reported_at(event)
-                if last is not None and last >= since:
-                    yield event["involvedObject"].get("uid", ""), event
-
-
 def _answer(found: Sequence[SaveAsked], *, waited: bool) -> Answer:
-    rows = [
-        (each.namespace, each.name, each.outcome or ("no answer" if waited else "asked"), each.message)
-        for each in found
-    ]
-    return Answer(
-        found, (Table(("Namespace", "Pod", "Outcome", "Message"), rows),), tuple(_notes(found, waited=waited))
-    )
-
-
-def _notes(found: Sequence[SaveAsked], *, waited: bool) -> Iterator[str]:
+    none = "no answer" if waited else "asked"
+    rows = [(each.namespace, each.name, each.outcome or none, each.message) for each in found]
+    notes = []
     if not waited:
-        yield "Each pod is asked when it next reports, in 5 to 30 s. Its events Saved and NotSaved tell the result."
+        notes = ["Each pod is asked when it next reports, in 5 to 30 s. Its events Saved and NotSaved tell the result."]
     elif any(not each.outcome for each in found):
-        yield "A pod without an answer may report late, or save longer than you waited; its request stays."
+        notes = ["A pod without an answer may report late, or save longer than you waited; its request stays."]
+    return Answer(found, (Table(("Namespace", "Pod", "Outcome", "Message"), rows),), notes)

@@ -1,12 +1,12 @@
 """`gpu-tiers serve`. The server is imported at its start, so that no other command waits for that."""
 
 import logging
+from functools import partial
 
 import typer
 
 from certs.source import CertificateError
-from webhook.cli.options import with_options
-from webhook.cli.output import BAD_INPUT
+from webhook.cli.command import BAD_INPUT, with_options
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
 from webhook.objects.data_files import data_file
@@ -15,7 +15,7 @@ from webhook.server import logs
 from webhook.server.settings import Settings
 
 
-@with_options(Settings, data_file("webhook.server.settings", "settings.yaml"))
+@partial(with_options, table=data_file("webhook.server.settings", "settings.yaml"))
 def serve(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM.
 

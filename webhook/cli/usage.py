@@ -1,17 +1,15 @@
 """`gpu-tiers usage`: the usage of each tenant's quota, now or over some time."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Annotated
-
-import typer
 
 from webhook.cli.cluster.lease import warn_if_nobody_leads
-from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.cluster.target import Target, tenants_named
+from webhook.cli.command import Answer, Form, Table, fail, with_options, write
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import Answer, FormOption, Table, fail, write
-from webhook.cli.prometheus import NoAnswer, PrometheusOption, gpu_hours_answer
+from webhook.cli.prometheus import gpu_hours_answer
 from webhook.cluster.listed import tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.work_lost import Work, summed
@@ -22,14 +20,15 @@ BAR = 20
 """Characters of a whole bar."""
 
 
+@with_options
 def usage(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show. Default: all.")] = None,
-    since: Annotated[str, typer.Option(help="Show GPU-hours of the last days, such as 30d, from Prometheus.")] = "",
-    prometheus: PrometheusOption = "",
-    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
-    output: FormOption = "table",
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    *,
+    tenant: list[str] | None = None,
+    since: str = "",
+    prometheus: str = "",
+    at_risk: bool = False,
+    output: Form = "table",
+    target: Target,
 ) -> None:
     """Show what each tenant uses of its quota, row by row, and who is in its queue.
 
@@ -44,16 +43,14 @@ def usage(
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback.
     Exits with 2 if there is no such tenant, or no answer.
     """
-    target = Target(kubeconfig, context)
     if since and at_risk:
         fail("--since tells of the past, --at-risk of now: leave out one")
     if at_risk:
-        shown = answered(lambda: _risks(target, tenant or ()))
-        bounds = [f"{each.max_at_risk:,} s" if each.max_at_risk else "-" for each in shown]
-        rows = [
-            (each.tenant or "-", each.tier or "-", str(each.work), bound)
-            for each, bound in zip(shown, bounds, strict=True)
-        ]
+        shown = asyncio.run(_risks(target, tenant or ()))
+        rows = []
+        for each in shown:
+            bound = f"{each.max_at_risk:,} s" if each.max_at_risk else "-"
+            rows.append((each.tenant or "-", each.tier or "-", str(each.work), bound))
         total = f"Evicting all of these training pods now loses {summed(each.work for each in shown)}." if shown else ""
         table = Table(("Tenant", "Tier", "At risk", "Asked to save after"), rows)
         write(Answer(shown, (table,) if rows else (), (total or "No training pod runs.",)), output)
@@ -62,12 +59,9 @@ def usage(
         target.refuse_if_named("with --since, which Prometheus answers")
         if not prometheus:
             fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
-        try:
-            write(gpu_hours_answer(prometheus, since, tenant or ()), output)
-        except NoAnswer as problem:
-            fail(str(problem))
+        write(gpu_hours_answer(prometheus, since, tenant or ()), output)
         return
-    found = answered(lambda: _tenants(target))
+    found = asyncio.run(_tenants(target))
     write(usage_answer(tenants_named({each.name: each for each in found}, tenant or ())), output)
 
 
@@ -113,35 +107,22 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
         notes.append("Used includes Pending: pods without a node count too.")
     if not found:
         notes.append("There is no TenantQuota: no tenant has a quota.")
-    hours = [
-        (
-            each.name,
-            one.of,
-            one.per or f"from {one.begins}",
-            f"{one.used_hours:,}",
-            f"{one.gpu_hours:,}",
-            one.until or "-",
-            one.runs_out or ("used up" if one.used_up else "-"),
-        )
-        for each in found
-        for one in each.budgets
-    ]
+    hours = []
+    for name, each in ((tenant.name, budget) for tenant in found for budget in tenant.budgets):
+        used, hard, end = f"{each.used_hours:,}", f"{each.gpu_hours:,}", "used up" if each.used_up else "-"
+        per = each.per or f"from {each.begins}"
+        hours.append((name, each.of, per, used, hard, each.until or "-", each.runs_out or end))
     columns_of_hours = "Tenant", "GPU-hours of", "Per", "Used", "Hard", "Until", "Used up on, if what runs now runs on"
-    of_hours = Table(columns_of_hours, hours)
-    tables = (
-        *((Table(columns, rows),) if rows else ()),
-        *((of_hours,) if hours else ()),
-        *map(_line, filter(lambda each: each.queue.entries, found)),
-    )
-    return Answer(found, tables, notes)
+    tables = [Table(columns, rows), Table(columns_of_hours, hours), *(_line(each) for each in found)]
+    return Answer(found, [each for each in tables if each.rows], notes)
 
 
 def _line(tenant: TenantShown) -> Table:
     columns = ("Position", "Namespace", "Workload", "Tier", "Pods", "GPUs", "Since", "Waits for")
-    rows = [
-        (*map(str, (each.nth, each.namespace, each.workload, each.tier or "-", each.pods, each.gpus, each.since)), why)
-        for each, why in ((each, each.waits_for) for each in tenant.queue.entries)
-    ]
+    rows = []
+    for each in tenant.queue.entries:
+        numbers = str(each.pods), str(each.gpus), str(each.since)
+        rows.append((str(each.nth), each.namespace, each.workload, each.tier or "-", *numbers, each.waits_for))
     title = f"The queue of tenant {tenant.name}: {tenant.queue.sentence}. {tenant.queue_order}"
     return Table(columns, rows, title.rstrip(". "))
 

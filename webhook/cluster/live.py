@@ -20,9 +20,8 @@ from webhook.cluster import views
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.pod_informer import RUNNING, SeenPod, seen_pod
 from webhook.cluster.watched import Watched, in_time
-from webhook.kube.access import is_allowed, use_of_class
 from webhook.kube.client import METADATA, Client, listed_objects, path
-from webhook.kube.discovery import Discovery
+from webhook.kube.discovery import Discovery, is_allowed, use_of_class
 from webhook.kube.errors import NoSuchApi, NotFound
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.group_kind import POD_GROUP, GroupKind

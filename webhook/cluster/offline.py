@@ -42,9 +42,11 @@ class ManifestStore:
         self._of_kind: dict[GroupKind, list[Tree]] = {}
         self._of_name: dict[tuple[GroupKind, str], list[Tree]] = {}
         for tree in objects:
-            kind = _kind(tree)
+            kind = GroupKind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
+            metadata = _metadata(tree)
+            name = str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
             self._of_kind.setdefault(kind, []).append(tree)
-            self._of_name.setdefault((kind, _name(tree)), []).append(tree)
+            self._of_name.setdefault((kind, name), []).append(tree)
 
     def of(self, group: str, kind: str) -> Sequence[Tree]:
         return self._of_kind.get(GroupKind(group, kind), ())
@@ -80,18 +82,9 @@ def uid_of(tree: Tree) -> str:
     return "" if uid.startswith(FROM_FILE) else uid
 
 
-def _kind(tree: Tree) -> GroupKind:
-    return GroupKind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
-
-
 def _metadata(tree: Tree) -> Tree:
     metadata = tree.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _name(tree: Tree) -> str:
-    metadata = _metadata(tree)
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
 
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))

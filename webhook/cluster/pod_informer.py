@@ -37,11 +37,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ENDED = ("Succeeded", "Failed")
-RUNNING = Source(
-    path("v1", "pods"),
-    params={"fieldSelector": ",".join(f"status.phase!={phase}" for phase in ENDED)},
-    key="uid",
-)
+_UNENDED = {"fieldSelector": ",".join(f"status.phase!={phase}" for phase in ENDED)}
+RUNNING = Source(path("v1", "pods"), _UNENDED, key="uid")
 """The pods that have not ended. The watch shows a pod that succeeds or fails as a deletion."""
 LONGEST_MESSAGE = 500
 """Characters of the scheduler's message, because a user who may write a pod's status may write megabytes."""

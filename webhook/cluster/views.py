@@ -26,7 +26,8 @@ from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.kind_table import KindRow, KindTable, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
-from webhook.policy.workloads.workload import Devices, Workload, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
@@ -51,14 +52,9 @@ def priority_class(tree: object) -> PriorityClass:
 def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
     """Return the group of that name. `prioritized`: the API server stores a class and a priority on it."""
     assigned_by = read_assigned_by(found.metadata.annotations)
-    return Group(
-        name,
-        class_borne(found),
-        prioritized=prioritized,
-        demoted_from=assigned_by.demoted_from if assigned_by else "",
-        pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),
-        claims=found.spec.resource_claims,
-    )
+    demoted_from = assigned_by.demoted_from if assigned_by else ""
+    pods, claims = _count(at(found.spec.scheduling_policy.gang, "minCount")), found.spec.resource_claims
+    return Group(name, class_borne(found), prioritized=prioritized, demoted_from=demoted_from, pods=pods, claims=claims)
 
 
 def _count(found: object) -> int:

@@ -150,7 +150,8 @@ class TenantResolver:
         if name in self._names:
             return self._names[name]
         watched = self.watched(name)
-        found = watched or self._remembered(name)
+        until, remembered = self._looked_up.get(name, (0.0, None))
+        found = watched or (remembered if until > self.clock() else None)
         tenant = self.tenant_of(found) if found else None
         answer = tenant.name if tenant else None
         if watched or not found:  # a look-up is remembered for a time only
@@ -172,29 +173,27 @@ class TenantResolver:
             self._looked_up.popitem(last=False)
         return found
 
-    def _remembered(self, name: str) -> Namespace | None:
-        until, found = self._looked_up.get(name, (0.0, None))
-        return found if until > self.clock() else None
-
 
 Labels = Mapping[str, str]
 
-_LABELS_OF_NODES = Source(path("v1", "nodes"), metadata_only=True)
-_WHOLE_NODES = Source(path("v1", "nodes"))
+_NODES = path("v1", "nodes")
 
 
 class NodeInformer(Reflectors):
-    """Watches the labels of nodes, and no other field. Nothing is watched until `follow` names a label."""
+    """Watches the labels of nodes, and no other field. Nothing is watched until `follow` names a label.
 
-    source = _LABELS_OF_NODES
+    `plugins`: it watches the resources of each node's device plugins instead. For them it needs whole nodes, so it
+    follows only the extended resources of DeviceClasses.
+    """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, plugins: bool = False) -> None:
+        self._plugins = plugins
         self._keys: frozenset[str] = frozenset()
         self._labels: dict[str, Labels] = {}
+        self._there: frozenset[str] | None = None
         self._listeners: list[Callable[[str], None]] = []
-        self._reflector: Reflector[Labels] = Reflector(
-            client, self.source, self._projected, self._update, self._replace
-        )
+        source = Source(_NODES, metadata_only=not plugins)
+        self._reflector: Reflector[Labels] = Reflector(client, source, self._projected, self._update, self._replace)
         super().__init__(self._reflector)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
@@ -204,6 +203,15 @@ class NodeInformer(Reflectors):
     def labels(self, name: str) -> Labels | None:
         """Return a node's labels of the followed keys; None for an unknown node."""
         return self._labels.get(name)
+
+    @property
+    def there(self) -> frozenset[str] | None:
+        """The followed keys that some node has; None while the nodes are not known."""
+        if not self.started or not self.synced:
+            return None
+        if self._there is None:
+            self._there = frozenset(key for each in self._labels.values() for key in each)
+        return self._there
 
     def follow(self, keys: Collection[str]) -> None:
         """Watch the labels of these keys; without a key, watch nothing."""
@@ -227,10 +235,11 @@ class NodeInformer(Reflectors):
         return super().silent_seconds if self._keys else 0.0
 
     async def _projected(self, raw: msgspec.Raw) -> Labels:
-        labels = read(raw, Named).metadata.labels
+        labels = plugged_resources(raw) if self._plugins else read(raw, Named).metadata.labels
         return {key: labels[key] for key in self._keys & labels.keys()}
 
     def _update(self, name: str, found: Labels | None) -> None:
+        self._there = None
         if found != self._labels.get(name):
             if found is None:
                 del self._labels[name]
@@ -244,35 +253,12 @@ class NodeInformer(Reflectors):
             self._update(name, found.get(name))
 
 
-class PluginInformer(NodeInformer):
-    """Watches the resources of each node's device plugin that have followed names.
-
-    It watches whole nodes, so it follows only the extended resources of DeviceClasses.
-    """
-
-    source = _WHOLE_NODES
-    _there: frozenset[str] | None = None
-
-    @property
-    def resources(self) -> frozenset[str] | None:
-        """The resources that some node has; None while the nodes are not known."""
-        if not self.started or not self.synced:
-            return None
-        if self._there is None:
-            self._there = frozenset(name for each in self._labels.values() for name in each)
-        return self._there
-
-    def _update(self, name: str, found: Labels | None) -> None:
-        self._there = None
-        super()._update(name, found)
-
-    async def _projected(self, raw: msgspec.Raw) -> Labels:
-        offered = plugged_resources(raw)
-        return {name: offered[name] for name in self._keys & offered.keys()}
-
-
 class Watched(Reflectors):
-    """`Known` facts of an API server. Use it as `async with`."""
+    """`Known` facts of an API server. Use it as `async with`.
+
+    `seen_namespace` returns a namespace if the watch has shown it. `namespace`, `tenant` and `tenant_name` are those of
+    the TenantResolver.
+    """
 
     def __init__(self, client: Client) -> None:
         self._listeners: list[Callable[[], None]] = []
@@ -281,14 +267,18 @@ class Watched(Reflectors):
         self._namespaces = Store[Namespace](self._changed)
         self.quotas = TenantStore(self._changed)
         self.nodes = NodeInformer(client)
-        self.plugins = PluginInformer(client)
+        self.plugins = NodeInformer(client, plugins=True)
         self.device_classes = DeviceClassInformer(client)
         self._others = self.nodes, self.plugins, self.device_classes
-        self._resolver = TenantResolver(self._namespaces.get, lambda name: stored_namespace(client, name))
+        self.seen_namespace = self._namespaces.get
+        self._resolver = TenantResolver(self.seen_namespace, lambda name: stored_namespace(client, name))
+        self.namespace = self._resolver.namespace
+        self.tenant, self.tenant_name = self._resolver.tenant_of, self._resolver.tenant_name
+        classes, namespaces = Source(path("scheduling.k8s.io/v1", "priorityclasses")), Source(path("v1", "namespaces"))
         super().__init__(
-            storing(client, _CLASSES, lambda raw: priority_class(msgspec.json.decode(raw)), self._classes),
-            storing(client, _NAMESPACES, lambda raw: namespace_of(read(raw, Named).metadata), self._namespaces),
-            storing(client, _TENANT_QUOTAS, watched_tenant_quota, self.quotas),
+            storing(client, classes, lambda raw: priority_class(msgspec.json.decode(raw)), self._classes),
+            storing(client, namespaces, lambda raw: namespace_of(read(raw, Named).metadata), self._namespaces),
+            storing(client, Source(path(API_VERSION, PLURAL)), watched_tenant_quota, self.quotas),
         )
 
     async def stop(self) -> None:
@@ -325,24 +315,11 @@ class Watched(Reflectors):
     def namespaces(self) -> Sequence[Namespace]:
         return tuple(self._namespaces.objects.values())
 
-    def seen_namespace(self, name: str) -> Namespace | None:
-        """Return a namespace if the watch has shown it."""
-        return self._namespaces.get(name)
-
-    def tenant_name(self, namespace: str) -> str | None:
-        return self._resolver.tenant_name(namespace)
-
-    def tenant(self, namespace: Namespace) -> Tenant | None:
-        return self._resolver.tenant_of(namespace)
-
     def eviction(self) -> EvictionScope:
-        return EvictionScope(self.plugins.resources, evicts_for_devices(self.device_classes.cluster_version))
+        return EvictionScope(self.plugins.there, evicts_for_devices(self.device_classes.cluster_version))
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         return self.nodes.labels(name) or {}
-
-    async def namespace(self, name: str) -> Namespace:
-        return await self._resolver.namespace(name)
 
     def problems(self) -> list[str]:
         return [*super().problems(), *(problem for each in self._others for problem in each.problems())]
@@ -357,8 +334,3 @@ class Watched(Reflectors):
         self._resolver.update(each.tenant for each in self.quotas.objects.values() if each.tenant)
         for listener in self._listeners:
             listener()
-
-
-_CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
-_NAMESPACES = Source(path("v1", "namespaces"))
-_TENANT_QUOTAS = Source(path(API_VERSION, PLURAL))

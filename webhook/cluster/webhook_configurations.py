@@ -177,10 +177,8 @@ async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
     """List our policies. Raises ApiError."""
     policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
     bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
-    actions = dict.fromkeys(policies, frozenset[str]())
-    for each in bindings:
-        actions[each.policy_name] = actions.get(each.policy_name, frozenset()) | each.validation_actions
-    return tuple(AdmissionPolicy(name=name, actions=actions[name]) for name in policies)
+    its = {name: [each.validation_actions for each in bindings if each.policy_name == name] for name in policies}
+    return tuple(AdmissionPolicy(name=name, actions=frozenset[str]().union(*its[name])) for name in policies)
 
 
 async def _all_of_ours(client: Client, plural: str) -> list[_Listed]:

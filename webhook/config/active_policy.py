@@ -31,10 +31,9 @@ class ActivePolicy:
         self._obstacles = obstacles
         self._note = note
         self._listeners: list[Callable[[], None]] = []
-        self.text = ""
-        self.since = 0.0
+        self.text, self.since = "", 0.0
+        self.lost_source = ""  # the problem of the file's ConfigMap; the mounted file outlives it
         self._complaint = ""
-        self._lost_source = ""
         self._current: TierPolicy | None = None
         self._classes: Mapping[str, DeviceClass] = {}
         self._reports: ReportTarget | None = None
@@ -56,15 +55,11 @@ class ActivePolicy:
     @property
     def problem(self) -> str:
         """The reason why the file is not active, and the problems of the active one; "" if there is none."""
-        amiss = "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
+        amiss = "; ".join(filter(None, (self.lost_source, *self._obstacles(self.current()))))
         if not self._complaint:
             return amiss
         complaint = self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
         return f"{complaint}; and the active policy is not as it should be: {amiss}" if amiss else complaint
-
-    def tell_source(self, problem: str) -> None:
-        """Note a problem of the file's ConfigMap; "" for none. The mounted file outlives it."""
-        self._lost_source = problem
 
     def start(self, last_good: str = "") -> TierPolicy:
         """Read the file for the first time. If it is broken, the `last_good` text is active, as in other replicas.

@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from difflib import get_close_matches
 from importlib import resources
@@ -22,21 +22,8 @@ from webhook.objects.data_files import data_file
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.saves.node_signals import signals_with
-from webhook.policy.values.tier_policy import (
-    AtOnce,
-    Checkpoint,
-    Flavor,
-    GpuShare,
-    Grade,
-    Kueue,
-    Match,
-    Mode,
-    Placement,
-    Rule,
-    Saves,
-    Scheduling,
-    TierPolicy,
-)
+from webhook.policy.values import tier_policy as values
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kind_table import BUILT_IN, WorkloadType
 
@@ -148,47 +135,41 @@ def policy_of(file: PolicyFile) -> TierPolicy:
     kueue = None
     if file.kueue.workload_priority_classes:
         selector = view(file.kueue.managed_jobs_namespace_selector.model_dump(by_alias=True), LabelSelector)
-        kueue = Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
-    checkpoint = file.checkpoint
+        kueue = values.Kueue(tuple(requirements_of(selector)) if file.kueue.manage_jobs_without_queue_name else None)
+    rules = []
+    for match, tier in ((each.match, each.tier) for each in file.rules):
+        kinds = tuple(each.group_kind for each in match.kinds)
+        rules.append(values.Rule(values.Match(kinds, match.labels, match.namespaces, match.service_accounts), tier))
+    flavors = (values.Flavor(each.name, each.node_labels, each.gpu_hour_price) for each in file.resource_flavors)
+    checkpoint, resources = file.checkpoint, file.resources
     return TierPolicy(
         tiers=Tiers(
             Tier(each.name, each.value, each.preemption_policy, each.description, file.tier_access == "RBAC")
             for each in file.tiers
         ),
         default_tier=file.default_tier,
-        mode=Mode[file.mode],
+        mode=values.Mode[file.mode],
         adoption=file.adoption,
-        resources={each.name: each.weight for each in file.resources if each.name},
-        device_classes={each.device_class_name: each.weight for each in file.resources if each.device_class_name},
+        resources={each.name: each.weight for each in resources if each.name},
+        device_classes={each.device_class_name: each.weight for each in resources if each.device_class_name},
         shares=tuple(
-            GpuShare(each.annotation, each.weight, each.mebibytes) for each in file.resources if each.annotation
+            values.GpuShare(each.annotation, each.weight, each.mebibytes) for each in resources if each.annotation
         ),
         flavor_unnamed=file.flavor_unnamed,
         uncounted=file.uncounted,
-        flavors=tuple(Flavor(each.name, each.node_labels, each.gpu_hour_price) for each in file.resource_flavors),
+        flavors=tuple(flavors),
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,
         demote_to=file.demote_to,
-        rules=tuple(
-            Rule(
-                Match(
-                    tuple(kind.group_kind for kind in each.match.kinds),
-                    each.match.labels,
-                    each.match.namespaces,
-                    each.match.service_accounts,
-                ),
-                each.tier,
-            )
-            for each in file.rules
-        ),
+        rules=tuple(rules),
         unmanaged_classes=file.unmanaged_classes,
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
         untiered=file.untiered,
         tier_access=file.tier_access,
-        raise_by=Grade[file.raise_by],
+        raise_by=values.Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
-        checkpoint=Checkpoint(
+        checkpoint=values.Checkpoint(
             hooks={each: hook.hook() for each in WorkloadType if (hook := getattr(checkpoint, each.value)) is not None},
             tiers={tier: hook.hook() for tier, hook in checkpoint.tiers.items()},
             margin=checkpoint.margin_seconds,
@@ -197,9 +178,9 @@ def policy_of(file: PolicyFile) -> TierPolicy:
             listener_image=checkpoint.listener_image,
             pod_failure_policy=checkpoint.pod_failure_policy,
         ),
-        saves=Saves(file.saves.max_at_risk_seconds, file.saves.at_once.made(AtOnce)),
-        placement={tier: section.made(Placement) for tier, section in file.placement.items()},
-        scheduling={tier: section.made(Scheduling) for tier, section in file.scheduling.items()},
+        saves=values.Saves(file.saves.max_at_risk_seconds, file.saves.at_once.made(values.AtOnce)),
+        placement={tier: section.made(values.Placement) for tier, section in file.placement.items()},
+        scheduling={tier: section.made(values.Scheduling) for tier, section in file.scheduling.items()},
         autoscaler=file.autoscaler,
         templates=file.templates,
         kueue=kueue,
@@ -220,7 +201,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
 
     # 2. No name is listed twice. A PriorityClass can't have the name of another tier's second class, nor the API
     #    server's own prefix.
-    for path, what, values in (
+    for path, what, names in (
         ("tiers[{}].name", "another tier has that name", [each.name for each in file.tiers]),
         ("tiers[{}].value", "another tier has that value", [str(each.value) for each in file.tiers]),
         ("resourceFlavors[{}].name", "listed twice", [each.name for each in file.resource_flavors]),
@@ -228,16 +209,14 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
         ("nodeSignals[{}].id", "listed twice", [each.id for each in file.node_signals]),
         ("resources[{}]", "listed twice", [each.title for each in file.resources]),
     ):
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield f"{path.format(index)}: {value}: {what}"
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield f"{path.format(index)}: {name}: {what}"
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
     for index, tier in enumerate(file.tiers):
         if tier.name in classes:
-            yield (
-                f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
-                f"{classes[tier.name]}; write another"
-            )
+            other = f"the name of the non-preempting class of tier {classes[tier.name]}"
+            yield f"tiers[{index}].name: {tier.name} is {other}; write another"
         if tier.name.startswith("system-"):
             yield f"tiers[{index}].name: {tier.name}: names that begin with system- are Kubernetes' own; write another"
 
@@ -250,19 +229,15 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
     for index, rule in enumerate(file.rules):
         for place, each in enumerate(rule.match.kinds):
             if each.group_kind not in known:
-                yield (
-                    f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds "
-                    "(docs/workloads.md), so the rule could never apply; add it under kinds"
-                )
+                why = "(docs/workloads.md), so the rule could never apply; add it under kinds"
+                yield f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds {why}"
 
     # 4. No field asks for what another one forbids.
     for workload_type, name in file.workload_types.items():
         allowed = file.allowed_tiers_by_type.get(workload_type)
         if allowed is not None and name not in allowed:
-            yield (
-                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
-                f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
-            )
+            only = f"only {', '.join(allowed)}" if allowed else "none"
+            yield f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows {only}"
     highest = max(file.tiers, key=lambda tier: tier.value).name if file.tiers else ""
     for index, name in enumerate(file.demote_to):
         if name in file.demote_to[:index]:
@@ -282,26 +257,17 @@ REFERRED_TO = ("tiers", "kinds")
 def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
     """Return the contradictions between the fields without these errors, if they can be checked without the others."""
     rest = deepcopy(tree)
-    if not all(_dropped(rest, steps_to(each)) for each in errors):
-        return []
     try:
+        for *above, name in map(steps_to, errors):
+            holder: Any = rest
+            for step in above:
+                holder = holder[step]
+            if isinstance(holder, list) or (holder is rest and get_close_matches(str(name), REFERRED_TO)):
+                return []
+            del holder[name]
         return list(crosscheck(PolicyFile.model_validate(rest)))
-    except ValidationError:
+    except (LookupError, TypeError, ValueError):  # an error is not about one field, or the rest is wrong too
         return []
-
-
-def _dropped(tree: Tree, path: Sequence[int | str]) -> bool:
-    """Remove a field from a tree. Return False if it can't be removed, or if other fields need its names."""
-    holder: Any = tree
-    try:
-        for step in path[:-1]:
-            holder = holder[step]
-        if isinstance(holder, list) or (holder is tree and get_close_matches(str(path[-1]), REFERRED_TO)):
-            return False
-        del holder[path[-1]]
-    except (LookupError, TypeError):
-        return False
-    return True
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:

@@ -3,18 +3,12 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.config.sections import (
@@ -47,11 +41,8 @@ Name = Annotated[str, Field(max_length=63 - len(NONPREEMPTING)), matching("tierN
 ServiceAccount = Annotated[str, matching("serviceAccount")]
 ExtendedResource = Annotated[str, matching("extendedResource")]
 SignalKey = Annotated[str, matching("signalKey")]
-Protection = Annotated[
-    str,
-    matching("protection"),
-    Field(description="`Protect`, `Allow`, or a time of protection such as `24h`"),
-]
+_PROTECTIONS = "`Protect`, `Allow`, or a time of protection such as `24h`"
+Protection = Annotated[str, matching("protection"), Field(description=_PROTECTIONS)]
 """What a tier's pods tell autoscalers. The time is written as Go writes it, because Karpenter reads it so."""
 
 
@@ -91,21 +82,16 @@ class ResourceSection(Section):
     @field_validator("memory_per_gpu")
     @classmethod
     def _require_unit(cls, value: str) -> str:
-        try:
-            sensible = quantity(value, "memoryPerGPU") >= LEAST_MEMORY
-        except Refused:
-            sensible = False
-        if not sensible:
-            raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
-        return value
+        with suppress(Refused):
+            if quantity(value, "memoryPerGPU") >= LEAST_MEMORY:
+                return value
+        raise ValueError(f'"{value}" is not a memory size; write it with its unit, such as "80Gi" or "81559Mi"')
 
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if sum(each is not None for each in (self.name, self.device_class_name, self.annotation)) != 1:
-            raise ValueError("write one of name, deviceClassName and annotation")
+            yield "write one of name, deviceClassName and annotation"
         if (self.annotation == "gpu-memory") != (self.memory_per_gpu is not None):
-            raise ValueError("memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one")
-        return self
+            yield "memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one"
 
 
 class FlavorSection(Section):
@@ -124,11 +110,9 @@ class MatchSection(Section):
     namespaces: tuple[str, ...] = ()
     service_accounts: tuple[ServiceAccount, ...] = ()
 
-    @model_validator(mode="after")
-    def _something(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if not (self.kinds or self.labels or self.namespaces or self.service_accounts):
-            raise ValueError("matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)")
-        return self
+            yield "matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)"
 
 
 class RuleSection(Section):
@@ -166,15 +150,19 @@ class HookSection(Section):
     def hook(self) -> Hook:
         return completed(self.kind, self.seconds, self.given())
 
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> Self:
+    def problems(self) -> Iterator[str]:
         given = self.given()
         wrong, lacking = unwanted(self.kind, given), missing(self.kind, given)
         if wrong is not None:
-            raise ValueError(f"a hook of kind {self.kind} takes no {to_camel(wrong)}")
+            yield f"a hook of kind {self.kind} takes no {to_camel(wrong)}"
         if lacking is not None:
-            raise ValueError(f"a hook of kind {self.kind} needs a {lacking}")
-        return self
+            yield f"a hook of kind {self.kind} needs a {lacking}"
+
+
+GraceSeconds = Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
+SecondsAtRisk = Annotated[
+    int, Field(ge=LEAST_AT_RISK, le=MOST_AT_RISK, description=f"seconds, from {LEAST_AT_RISK} to {MOST_AT_RISK}")
+]
 
 
 class CheckpointSection(Section):
@@ -193,21 +181,18 @@ class CheckpointSection(Section):
     tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
-    max_grace_period_seconds_by_tier: dict[
-        str, Annotated[int, Field(ge=1, le=86_400, description="seconds, from 1 to 86400")]
-    ] = Field(default_factory=dict)
+    max_grace_period_seconds_by_tier: dict[str, GraceSeconds] = Field(default_factory=dict)
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
     listener_image: Annotated[str, matching("image")] = ""
 
-    @model_validator(mode="after")
-    def _room_for_a_save(self) -> Self:
+    def problems(self) -> Iterator[str]:
         of_all, by_tier = self.max_grace_period_seconds, self.max_grace_period_seconds_by_tier
         caps = {"": (_CAP, of_all)} | {tier: (f"{_CAP}ByTier.{tier}", cap) for tier, cap in sorted(by_tier.items())}
         for name, cap in caps.values():
             if self.margin_seconds >= cap:
-                raise ValueError(f"marginSeconds must be below {name}, or no time is left to save")
+                yield f"marginSeconds must be below {name}, or no time is left to save"
             if cap > of_all:
-                raise ValueError(f"{name} is {cap}, which is above {_CAP}, {of_all}")
+                yield f"{name} is {cap}, which is above {_CAP}, {of_all}"
         hooks: list[tuple[str, str, HookSection | None]] = [
             *((each.value, "", getattr(self, each.value)) for each in WorkloadType),
             *((f"tiers.{tier}", tier, hook) for tier, hook in self.tiers.items()),
@@ -215,8 +200,7 @@ class CheckpointSection(Section):
         for name, tier, hook in hooks:
             limit, cap = caps.get(tier, caps[""])
             if hook and hook.seconds is not None and hook.seconds > (left := cap - self.margin_seconds):
-                raise ValueError(f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}")
-        return self
+                yield f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}"
 
 
 _CAP = "maxGracePeriodSeconds"
@@ -237,17 +221,7 @@ class SavesSection(Section):
     `gpu-tiers.dev/checkpoint-max-at-risk` of a pod comes before it. `atOnce` protects the storage.
     """
 
-    max_at_risk_seconds: dict[
-        str,
-        Annotated[
-            int,
-            Field(
-                ge=LEAST_AT_RISK,
-                le=MOST_AT_RISK,
-                description=f"seconds, from {LEAST_AT_RISK} to {MOST_AT_RISK}",
-            ),
-        ],
-    ] = Field(default_factory=dict)
+    max_at_risk_seconds: dict[str, SecondsAtRisk] = Field(default_factory=dict)
     at_once: AtOnceSection = AtOnceSection()
 
 
@@ -258,11 +232,9 @@ class SelectorLineSection(Section):
     operator: Operator
     values: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _values_where_they_belong(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if bool(self.values) != (self.operator in ("In", "NotIn")):
-            raise ValueError("In and NotIn need values, Exists and DoesNotExist take none")
-        return self
+            yield "In and NotIn need values, Exists and DoesNotExist take none"
 
 
 class SelectorSection(Section):
@@ -320,20 +292,17 @@ class NodeSignalSection(Section):
     notice: int | None = Field(default=None, ge=1, le=86_400, alias="noticeSeconds")
     ignore: StrictBool = False
 
-    @model_validator(mode="after")
-    def _found_on_a_node(self) -> Self:
+    def problems(self) -> Iterator[str]:
         known = next((row for row in BUILT_IN if row.id == self.id), None)
         where = self.where or (known.where if known else None)
         key = self.key or (known.key if known else "")
         if known is None and self.ignore:
-            raise ValueError(
-                f'"{self.id}" is not in the table; its ids: {", ".join(sorted(row.id for row in BUILT_IN))}'
-            )
+            ids = ", ".join(sorted(row.id for row in BUILT_IN))
+            yield f'"{self.id}" is not in the table; its ids: {ids}'
         if where is None:
-            raise ValueError("a signal of your own needs where: Taint, Condition, Label or Unschedulable")
+            yield "a signal of your own needs where: Taint, Condition, Label or Unschedulable"
         if (where == "Unschedulable") == bool(key):
-            raise ValueError("Taint, Condition and Label need a key, and Unschedulable takes none")
-        return self
+            yield "Taint, Condition and Label need a key, and Unschedulable takes none"
 
 
 class PolicyFile(Section):

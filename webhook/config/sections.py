@@ -4,6 +4,7 @@ Values that the API server would refuse on a pod are refused here, or every pod 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self, TypeVar
 
 import msgspec
@@ -30,6 +31,16 @@ class Section(BaseModel):
         use_enum_values=False,
         defer_build=True,  # what reads a section is made with the first file, once for all, and not where none is read
     )
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with fields together. Only the first is reported."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if problem := next(self.problems(), ""):
+            raise ValueError(problem)
+        return self
 
     def made(self, of: type[V]) -> V:
         """Return the value of policy whose fields have the same names as those of the section in the file."""
@@ -90,12 +101,10 @@ class TemplateSection(Section):
     replicas: Path | None = None
     form: Literal["template", "spec"] = "template"
 
-    @model_validator(mode="after")
-    def _in_one_item(self) -> Self:
+    def problems(self) -> Iterator[str]:
         below = len(holder_of(self.path, self.replicas))
         if "*" in (*steps(self.path)[below:], *steps(self.replicas or "")[below:]):
-            raise ValueError(f"replicas: {self.replicas} must lie in the same item as path: {self.path}")
-        return self
+            yield f"replicas: {self.replicas} must lie in the same item as path: {self.path}"
 
 
 class OwnKindSection(KindSection):
@@ -117,19 +126,15 @@ class OwnKindSection(KindSection):
     scale: ScalePath | None = None
     templates: tuple[TemplateSection, ...] = ()
 
-    @model_validator(mode="after")
-    def _one_word(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if self.type and self.usual_type:
-            raise ValueError("write either type (every such object is one) or usualType (most are)")
+            yield "write either type (every such object is one) or usualType (most are)"
         if self.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
-            raise ValueError(f"{self} is no workload; write the kinds that make pods")
+            yield f"{self} is no workload; write the kinds that make pods"
         if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
-            raise ValueError(
-                f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
-            )
+            yield f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
         if self.plural is None and (self.gang or self.scale):
-            raise ValueError(f"gang and scale need the plural of {self}, so write it, as in the paths of its API")
-        return self
+            yield f"gang and scale need the plural of {self}, so write it, as in the paths of its API"
 
     def row(self) -> KindRow:
         """Return the row of this kind, or that of the table with the fields that are written here.
@@ -158,15 +163,13 @@ class TolerationSection(Section):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     toleration_seconds: int | None = None
 
-    @model_validator(mode="after")
-    def _as_a_pod_may_have_it(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if self.operator == "Equal" and self.key is None:
-            raise ValueError("operator Equal needs a key; operator Exists without one is for all taints")
+            yield "operator Equal needs a key; operator Exists without one is for all taints"
         if self.operator == "Exists" and self.value is not None:
-            raise ValueError("operator Exists takes no value")
+            yield "operator Exists takes no value"
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError("tolerationSeconds goes with effect: NoExecute")
-        return self
+            yield "tolerationSeconds goes with effect: NoExecute"
 
 
 class PlacementSection(Section):
@@ -181,11 +184,9 @@ class PlacementSection(Section):
     node_selector: dict[NodeLabel, NodeLabelValue] = Field(default_factory=dict)
     max_runtime_seconds: int | None = Field(default=None, ge=1, le=LONGEST_RUNTIME)
 
-    @model_validator(mode="after")
-    def _both_or_none(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if (self.strategy is None) != (self.topology_key is None):
-            raise ValueError("strategy and topologyKey go together: write both or none")
-        return self
+            yield "strategy and topologyKey go together: write both or none"
 
 
 class QueueSection(Section):
@@ -201,13 +202,9 @@ class SchedulingSection(Section):
     scheduler_name: SchedulerName | None = None
     queue: QueueSection | None = None
 
-    @model_validator(mode="after")
-    def _of_one_scheduler(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if self.scheduler_name in UNNAMED:
-            raise ValueError(f"schedulerName {self.scheduler_name} is what every pod has; leave it out")
+            yield f"schedulerName {self.scheduler_name} is what every pod has; leave it out"
         theirs = USUAL_NAMES.get(self.scheduler_name or "")
         if self.queue is not None and theirs not in (None, self.queue.system):
-            raise ValueError(
-                f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"
-            )
-        return self
+            yield f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"

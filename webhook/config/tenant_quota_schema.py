@@ -8,6 +8,7 @@ Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/cust
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from types import UnionType
@@ -32,7 +33,8 @@ def tenant_quota_problems(tree: Tree) -> list[str]:
     metadata = {name: each for name, each in tree["metadata"].items() if name not in of_metadata["byTheApiServer"]}
     unnamed = [] if {"name", "generateName"} & metadata.keys() else ["metadata.name: is required"]
     written = _written({name: each for name, each in tree.items() if name != "status"})
-    return [*unnamed, *problems(metadata, of_metadata["schema"], "metadata"), *problems(written, tenant_quota_schema())]
+    parts = (metadata, of_metadata["schema"], "metadata"), (written, tenant_quota_schema(), "")
+    return [*unnamed, *(problem for part in parts for problem in [*_shape(*part)] or [*_broken_rules(*part)])]
 
 
 @cache
@@ -52,11 +54,6 @@ _TYPES: Mapping[str, tuple[type | UnionType, str]] = {
     "string": (str, "text; write it in quotes"),
     "integer": (int, "a whole number"),
 }
-
-
-def problems(value: object, schema: Schema, path: str = "") -> list[str]:
-    """Return the problems, each with its path, its value and what is accepted."""
-    return [*_shape(value, schema, path)] or [*_broken_rules(value, schema, path)]
 
 
 def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:  # noqa: C901, PLR0912 - a step for each type
@@ -133,27 +130,20 @@ def _check_of(rule: str) -> Callable[[object], bool]:
     """
     import cel  # noqa: PLC0415 - it takes 0.1 s, which only a TenantQuota needs
 
+    def is_quantity(text: str) -> bool:
+        with suppress(Refused):
+            quantity(text, "gpus")
+            return True
+        return False
+
+    def compare(one: str, other: str) -> int:
+        left, right = (quantity(each, "gpus") for each in (one, other))
+        return (left > right) - (left < right)
+
     program = cel.compile(rule)
     # A quantity stays text until it is compared, because CEL has no value for it.
-    functions: dict[str, Callable[..., Any]] = {
-        "isQuantity": _is_quantity,
-        "quantity": str,
-        "compareTo": _compare_quantities,
-    }
+    functions: dict[str, Callable[..., Any]] = {"isQuantity": is_quantity, "quantity": str, "compareTo": compare}
     return lambda value: bool(program.execute(cel.Context({"self": value}, functions)))
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        quantity(text, "gpus")
-    except Refused:
-        return False
-    return True
-
-
-def _compare_quantities(one: str, other: str) -> int:
-    left, right = (quantity(each, "gpus") for each in (one, other))
-    return (left > right) - (left < right)
 
 
 def _written(value: Any) -> Any:

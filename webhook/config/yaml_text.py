@@ -28,6 +28,14 @@ _NULL = re.compile("|~|null|Null|NULL")
 _BEYOND = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+DEEPEST = 200
+"""Most levels. No Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
+
+NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
+"""The errors for a text that does not fit its tag, and for a number that JSON does not have, such as `.inf`."""
+
+_KINDS = {"int": "number", "float": "number of JSON", "bool": "boolean"}
+
 _LEAST, _MOST, _MOST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 LONGEST = 100
 """Characters of a whole number, enough for 64 bits in any base. A longer one is a float, as in Go."""
@@ -70,10 +78,43 @@ def number(text: str) -> int | float | None:
     return int(real) if real.is_integer() and _LEAST <= real <= _MOST else real
 
 
-class KubectlLoader(SafeLoader):
-    """Loads a text as kubectl does."""
+class NotYaml(Exception):  # noqa: N818 - an answer to the author of the text
+    """A text that can't be read. The message has the reason and the line."""
 
-    _merged = 0
+
+class Twice(NamedTuple):
+    """A key that is written again in one mapping, and its line. The last one counts."""
+
+    key: str
+    line: int
+
+
+def _wrong(mapping: yaml.Node, part: yaml.Node, problem: str) -> ConstructorError:
+    return ConstructorError("while constructing a mapping", mapping.start_mark, problem, part.start_mark)
+
+
+class KubectlLoader(SafeLoader):
+    """Loads a text as kubectl does. Keys written twice are added to `twice`; without it they are an error."""
+
+    def __init__(self, text: str, twice: list[Twice] | None = None) -> None:
+        super().__init__(text)
+        self._twice, self._merged = twice, 0
+
+    def construct_document(self, node: yaml.Node) -> object:
+        # Keys written twice are found before merges (`<<`) write their keys into the nodes.
+        for mapping in _nodes(node):
+            seen: set[str] = set()
+            for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode) and key.value in seen and key.tag != MERGE:
+                    again = Twice(key.value, key.start_mark.line + 1)
+                    if self._twice is None:
+                        raise NotYaml(f'not YAML: "{again.key}" is written twice, again in line {again.line}')
+                    self._twice.append(again)
+                seen.add(str(key.value))
+        try:
+            return super().construct_document(node)
+        except NO_VALUE:
+            raise NotYaml(f"not YAML: {next(_no_values(node), 'a value is none')}") from None
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode:
@@ -90,13 +131,11 @@ class KubectlLoader(SafeLoader):
             merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
             for each in reversed(merged):  # the first of them counts
                 if not isinstance(each, yaml.MappingNode):
-                    problem = f"expected a mapping or list of mappings for merging, but found {each.id}"
-                    raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
+                    raise _wrong(node, each, f"expected a mapping or list of mappings for merging, but found {each.id}")
                 self.flatten_mapping(each)
                 self._merged += len(each.value)
                 if self._merged > MOST_MERGED:
-                    problem = f"merges copy more than {MOST_MERGED} keys"
-                    raise ConstructorError("while constructing a mapping", node.start_mark, problem, each.start_mark)
+                    raise _wrong(node, each, f"merges copy more than {MOST_MERGED} keys")
                 pairs.extend(each.value)
         node.value = pairs
 
@@ -106,38 +145,27 @@ class KubectlLoader(SafeLoader):
         found = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                problem = f"found a {key.id} as a key"
-                raise ConstructorError("while constructing a mapping", node.start_mark, problem, key.start_mark)
+                raise _wrong(node, key, f"found a {key.id} as a key")
             name = self.construct_object(key, deep=True)
             if name is None:
-                problem = "found null as a key"
-                raise ConstructorError("while constructing a mapping", node.start_mark, problem, key.start_mark)
+                raise _wrong(node, key, "found null as a key")
             shown = str(name).lower() if isinstance(name, bool) else str(name)
             found[shown] = self.construct_object(value, deep=deep)
         return found
-
-
-def _number(text: str) -> int | float:
-    found = number(text)
-    if found is None:
-        raise ValueError(text)
-    return found
 
 
 def _as_it_is(loader: KubectlLoader, node: yaml.Node) -> Any:
     """Return the value of an unknown tag, without the tag."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node, deep=True)
-    if isinstance(node, yaml.SequenceNode):
-        return loader.construct_sequence(node, deep=True)
-    return node.value
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
 
 
 _SCALARS: dict[str, Callable[[str], Any]] = {
     "bool": lambda text: text[:2].lower() in ("y", "ye", "tr", "on"),
     "null": lambda _: None,
-    "int": _number,
-    "float": _number,
+    "int": number,
+    "float": number,
     "str": str,
     "merge": str,
     "timestamp": str,
@@ -152,13 +180,12 @@ def _of_scalar(tag: str) -> Callable[[KubectlLoader, yaml.Node], Any]:
 
     def construct(_: KubectlLoader, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):
-            problem = (
-                f"found a {'mapping' if isinstance(node, yaml.MappingNode) else 'sequence'} with the tag of a scalar"
-            )
-            raise ConstructorError(None, None, problem, node.start_mark)
-        if tag in _FORMS and not _FORMS[tag].fullmatch(node.value):
+            kind = "mapping" if isinstance(node, yaml.MappingNode) else "sequence"
+            raise ConstructorError(None, None, f"found a {kind} with the tag of a scalar", node.start_mark)
+        value = _SCALARS[tag](node.value)
+        if (value is None and tag != "null") or (tag in _FORMS and not _FORMS[tag].fullmatch(node.value)):
             raise ValueError(node.value)
-        return _SCALARS[tag](node.value)
+        return value
 
     return construct
 
@@ -177,29 +204,10 @@ except ImportError:  # PyYAML was built without libyaml: it is ten times as slow
 
 __all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
 
-DEEPEST = 200
-"""Most levels. No Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
-
-NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
-"""The errors for a text that does not fit its tag, and for a number that JSON does not have, such as `.inf`."""
-
-_KINDS = {"int": "number", "float": "number of JSON", "bool": "boolean"}
-
-
-class NotYaml(Exception):  # noqa: N818 - an answer to the author of the text
-    """A text that can't be read. The message has the reason and the line."""
-
 
 def trees(text: str) -> list[object]:
     """Return the documents of a text, None for an empty one. Raises NotYaml."""
     return [tree for tree, _ in placed_trees(text)]
-
-
-class Twice(NamedTuple):
-    """A key that is written again in one mapping, and its line. The last one counts."""
-
-    key: str
-    line: int
 
 
 def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[object, yaml.Node]]:
@@ -209,9 +217,9 @@ def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[obje
     """
     try:
         # Each level takes one of these marks, so that most texts need no second look.
-        if (sum(map(text.count, "[{-?:")) > DEEPEST) and _depth(text) > DEEPEST:
+        if sum(map(text.count, "[{-?:")) > DEEPEST and _is_too_deep(text):
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
-        loader, found = _Loader(text, twice), []
+        loader, found = KubectlLoader(text, twice), []
         try:
             while loader.check_node():
                 node: Any = loader.get_node()
@@ -241,29 +249,6 @@ def items_of(node: yaml.Node) -> list[yaml.Node]:
     return lists[-1].value if lists else []  # if a key is written again, the last one counts
 
 
-class _Loader(KubectlLoader):
-    """A loader that looks for keys written twice before merges (`<<`) write their keys into the nodes."""
-
-    def __init__(self, text: str, twice: list[Twice] | None = None) -> None:
-        super().__init__(text)
-        self._twice = twice
-
-    def construct_document(self, node: yaml.Node) -> object:
-        for mapping in _nodes(node):
-            seen: set[str] = set()
-            for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
-                if isinstance(key, yaml.ScalarNode) and key.value in seen and key.tag != MERGE:
-                    again = Twice(key.value, key.start_mark.line + 1)
-                    if self._twice is None:
-                        raise NotYaml(f'not YAML: "{again.key}" is written twice, again in line {again.line}')
-                    self._twice.append(again)
-                seen.add(str(key.value))
-        try:
-            return super().construct_document(node)
-        except NO_VALUE:
-            raise NotYaml(f"not YAML: {next(_no_values(node), 'a value is none')}") from None
-
-
 def _no_values(node: yaml.Node) -> Iterator[str]:
     """Yield a sentence for each value that PyYAML can't construct."""
     for each in _nodes(node):
@@ -290,14 +275,10 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
             waiting.extend(each.value)
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _is_too_deep(text: str) -> bool:
+    depth = 0
     for event in yaml.parse(text, Loader=KubectlLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            deepest = max(deepest, depth)
-            if depth > DEEPEST:
-                break
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    return deepest
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            return True
+    return False

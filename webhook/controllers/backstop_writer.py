@@ -1,28 +1,27 @@
-"""Writes the limits that the API server itself enforces: the ResourceQuotas of a backstop, and the tenants' ceilings.
+"""Writes the ResourceQuotas of a backstop, which the API server itself enforces.
 
 A ResourceQuota is ours if it has our labels and its controller is a TenantQuota. Any other one is never changed,
 whatever its name is. When a TenantQuota is deleted, Kubernetes' garbage collection removes its ResourceQuotas.
 """
 
-import asyncio
 import logging
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
-from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
+from webhook.controllers.rounds import Rounds
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree
-from webhook.policy.quota.native_quotas import backstop, ceilings
-from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
+from webhook.policy.quota.native_quotas import backstop
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -44,34 +43,19 @@ class Place(msgspec.Struct, frozen=True):
         return f"ResourceQuota/{self.name} in {self.namespace}"
 
 
-class RenderedFor(msgspec.Struct, frozen=True):
-    """The TenantQuota for which a ResourceQuota is rendered."""
-
-    name: str
-    uid: str
-
-
-def manifest(place: Place, owner: RenderedFor, spec: Mapping[str, Any]) -> Tree:
-    reference = {"apiVersion": API_VERSION, "kind": TENANT_QUOTA.kind, "name": owner.name, "uid": owner.uid}
-    metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
-        "labels": LABELS,
-        "ownerReferences": [{**reference, "controller": True}],
-    }
+def manifest(place: Place, owner: Regarding, spec: Mapping[str, Any]) -> Tree:
+    """Return the ResourceQuota to write, with its TenantQuota as the controller."""
+    owners = [{**owner.reference, "controller": True}]
+    metadata = {"name": place.name, "namespace": place.namespace, "labels": LABELS, "ownerReferences": owners}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": dict(spec)}
 
 
-def place_of(tree: Tree) -> Place:
-    return Place(tree["metadata"]["namespace"], tree["metadata"]["name"])
-
-
-def rendered_for(tree: Tree) -> RenderedFor | None:
+def rendered_for(tree: Tree) -> Regarding | None:
     """Return the TenantQuota that controls a ResourceQuota; None if it is not ours."""
     for each in tree["metadata"].get("ownerReferences") or ():
         group = each["apiVersion"].partition("/")[0]
         if each.get("controller") and (group, each["kind"]) == (TENANT_QUOTA.group, TENANT_QUOTA.kind):
-            return RenderedFor(each["name"], each["uid"])
+            return Regarding.tenant_quota(each["name"], each["uid"])
     return None
 
 
@@ -90,81 +74,31 @@ async def problem_of_writing(client: Client, place: Place, there: Tree | None, w
     except NotFound:
         return None  # it is gone, or its namespace is
     except ApiError as error:
-        return _sentence(place, error, is_new=there is None)
+        if "because it is being terminated" in str(error):  # its namespace is being deleted
+            return None
+        # RBAC forbids it in these words: User "…" cannot create resource "resourcequotas".
+        if isinstance(error, Forbidden) and " cannot " in str(error):
+            return "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
+        if isinstance(error, Conflict) and there is None:
+            return f"{place} is somebody else's, so the backstop lacks it; delete it, or give it another name"
+        return f"{place} is not in step: {error}"
     return None
-
-
-_ENDING = "because it is being terminated"
-"""The end of the API server's message about a namespace that is being deleted."""
-_NO_RIGHT = " cannot "
-"""A part of its message when RBAC forbids a write: User "…" cannot create resource "resourcequotas"."""
-
-
-def _sentence(place: Place, error: ApiError, *, is_new: bool) -> str | None:
-    if _ENDING in str(error):
-        return None
-    if isinstance(error, Forbidden) and _NO_RIGHT in str(error):
-        return "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
-    if isinstance(error, Conflict) and is_new:
-        return f"{place} is somebody else's, so the backstop lacks it; delete it, or give it another name"
-    return f"{place} is not in step: {error}"
 
 
 def _in_step(there: Tree, wanted: Tree) -> bool:
     """Tell whether it is as wanted. Quantities are compared as numbers, because the API server stores 1000 as 1k."""
-    specs = [{**spec, "hard": _numbers(spec)} for spec in (wanted["spec"], there.get("spec") or {})]
+    specs: list[Tree] = []
+    for spec in (wanted["spec"], there.get("spec") or {}):
+        hard = spec.get("hard") or {}
+        with suppress(Refused):
+            hard = {name: quantity(each, name) for name, each in hard.items()}
+        specs.append({**spec, "hard": hard})
     return rendered_for(there) == rendered_for(wanted) and specs[0] == specs[1]
-
-
-def _numbers(spec: Tree) -> Mapping[str, object]:
-    hard = spec.get("hard") or {}
-    try:
-        return {name: quantity(each, name) for name, each in hard.items()}
-    except Refused:
-        return hard
 
 
 log = logging.getLogger(__name__)
 
 REASON = "BackstopNotRendered"
-
-
-@dataclass(eq=False)
-class Rounds(ABC):
-    """Runs a round after changes in the cluster, and now and then without a change. Run `run` as a task.
-
-    Call `wake` when something outside the cluster changes. `leading` tells whether this replica leads.
-    """
-
-    interval: ClassVar[float]
-    """Least seconds between two rounds."""
-    recheck: ClassVar[float]
-    """Seconds after which a round runs without a change."""
-
-    cluster: Watched
-    leading: Callable[[], bool]
-
-    def __post_init__(self) -> None:
-        self._woken = asyncio.Event()
-        self.cluster.subscribe(self.wake)
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Run rounds for ever, once everything has been read."""
-        await self.cluster.wait_synced()
-        while True:
-            self._woken.clear()
-            await self._round()
-            await asyncio.sleep(self.interval)
-            try:
-                await asyncio.wait_for(self._woken.wait(), self.recheck)
-            except TimeoutError:
-                continue
-
-    @abstractmethod
-    async def _round(self) -> None: ...
 
 
 @dataclass(eq=False)
@@ -181,7 +115,7 @@ class BackstopWriter(Rounds):
     events: EventWriter
     _done: Mapping[Place, Tree] | None = None
     _stale_at: float = 0.0
-    _failing: set[tuple[RenderedFor | None, str]] = field(default_factory=set)
+    _failing: set[tuple[Regarding | None, str]] = field(default_factory=set)
 
     async def _round(self) -> None:
         """Update all ResourceQuotas, without a request if the wanted ones are unchanged and the last look is recent."""
@@ -193,21 +127,26 @@ class BackstopWriter(Rounds):
             return
         before, self._failing = self._failing, set()
         try:
-            there = await self._rendered()
-            for place in there.keys() - wanted.keys():
-                await self._written(place, there[place], None)
-            for place, tree in wanted.items():
-                await self._written(place, there.get(place), tree)
+            stored = await self._rendered()
+            for place in (*(stored.keys() - wanted.keys()), *wanted):
+                there, tree = stored.get(place), wanted.get(place)
+                problem = await problem_of_writing(self.client, place, there, tree)
+                if problem is not None:
+                    self._failing.add((rendered_for(tree or there or {}), problem))
         except ApiError as error:
             self._failing.add((None, f"ResourceQuotas can't be listed: {error}"))
         self._done = wanted
         self._stale_at = time.monotonic() + self.recheck
-        self._tell(before)
+        for owner, problem in self._failing:
+            if (owner, problem) not in before:
+                log.warning("backstop not rendered", {"tenant": owner.name if owner else "", "error": problem})
+            if owner is not None:  # repeated in each round, because an event expires after an hour
+                self.events.add(owner, REASON, problem)
 
     def _wanted(self) -> Iterator[tuple[Place, Tree]]:
         policy = self.policy()
         specs = {
-            each.name: (RenderedFor(each.name, each.uid), backstop(each.tenant, policy))
+            each.name: (Regarding.tenant_quota(each.name, each.uid), backstop(each.tenant, policy))
             for each in self.cluster.tenant_quotas()
             if each.tenant and each.tenant.backstop
         }
@@ -228,56 +167,5 @@ class BackstopWriter(Rounds):
             tree = msgspec.json.decode(raw)
             owner = rendered_for(tree)
             if owner is not None and owner.name not in broken:
-                found[place_of(tree)] = tree
+                found[Place(tree["metadata"]["namespace"], tree["metadata"]["name"])] = tree
         return found
-
-    async def _written(self, place: Place, there: Tree | None, wanted: Tree | None) -> None:
-        sentence = await problem_of_writing(self.client, place, there, wanted)
-        if sentence is not None:
-            self._failing.add((rendered_for(wanted or there or {}), sentence))
-
-    def _tell(self, before: Collection[tuple[RenderedFor | None, str]]) -> None:
-        for owner, sentence in self._failing:
-            if (owner, sentence) not in before:
-                log.warning("backstop not rendered", {"tenant": owner.name if owner else "", "error": sentence})
-            if owner is not None:  # repeated in each round, because an event expires after an hour
-                about = Regarding.tenant_quota(owner.name, owner.uid)
-                self.events.add(about, REASON, sentence)
-
-
-CEILINGS_STALE = 30.0
-"""Seconds after which ceilings are written again, because somebody may have changed them."""
-
-
-@dataclass(eq=False)
-class CeilingsWriter(Rounds):
-    """Writes the ceilings of tenants into the existing ConfigMap of a ValidatingAdmissionPolicy, at path `place`."""
-
-    interval = 0.2
-    recheck = 1.0
-    """This replica may lead by then, or a write may work."""
-
-    client: Client
-    policy: Callable[[], TierPolicy]
-    place: str
-    _written: Mapping[str, str] = field(default_factory=dict)
-    _stale_at: float = 0.0
-    _problem: str = ""
-
-    async def _round(self) -> None:
-        if not self.leading():
-            self._written = {}
-            return
-        wanted = ceilings(self.cluster.tenants(), self.policy().tiers, self.cluster.classes().values())
-        if wanted == self._written and time.monotonic() < self._stale_at:
-            return
-        try:
-            await self.client.patch(self.place, {"data": wanted})
-        except ApiError as error:
-            if str(error) != self._problem:
-                about = {"place": self.place, "error": str(error)}
-                log.error("ceilings not written: the API server holds those written last", about)  # noqa: TRY400
-            self._problem = str(error)
-            return
-        self._written, self._problem = wanted, ""
-        self._stale_at = time.monotonic() + CEILINGS_STALE

@@ -96,8 +96,8 @@ AGAIN_SECONDS = 2.0
 
 
 @dataclass(eq=False)
-class ClaimedDevices:
-    """Reads pods' claims, and remembers their devices for the time that one can't be read.
+class PodClaims:
+    """Reads pods' claims, remembers their devices for the time that one can't be read, and finds pods to read again.
 
     `watched` is None if the cluster has no ResourceClaims. `counts` tells whether devices are GPUs. Others are not
     remembered, because a pod may name a hundred claims with hundreds of them in each.
@@ -107,6 +107,28 @@ class ClaimedDevices:
     watched: ClaimInformer | None
     counts: Callable[[Devices], bool]
     _known: dict[str, dict[str, tuple[Devices, ...]]] = field(default_factory=dict)
+    _pods: dict[str, ObservedPod] = field(default_factory=dict)
+    """The pods that name claims."""
+    _by_claim: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _due: set[str] = field(default_factory=set)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _again_at: float = 0.0
+
+    @asynccontextmanager
+    async def followed(self, client: Client) -> AsyncIterator[None]:
+        """Watch all ResourceClaims if the cluster serves them. Raises ApiError.
+
+        If they can't be listed soon, go on, because each claim is then looked up for its pods.
+        """
+        version = await served_version(client, GROUP, "resourceclaims")
+        if version is None:
+            yield
+            return
+        async with ClaimInformer(client, version, self.claim_changed) as self.watched:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LISTED_SECONDS):
+                    await self.watched.wait_synced()
+            yield
 
     async def of(self, seen: SeenPod) -> Claimed:
         """Return the devices that the claims of a pod ask for."""
@@ -130,15 +152,8 @@ class ClaimedDevices:
 
     def is_current(self, claimed: Claimed) -> bool:
         """Tell whether the watch shows the same claims now."""
-        now = {key: self.watched.devices(key) if self.watched else None for key in claimed.claims}
-        counted = {key: None if found is None else self._counted(found) for key, found in now.items()}
-        return all(counted[key] in (None, read) for key, read in claimed.claims.items())
-
-    def forget_all_but(self, pods: Collection[str]) -> None:
-        self._known = {uid: known for uid, known in self._known.items() if uid in pods}
-
-    def forget(self, uid: str) -> None:
-        self._known.pop(uid, None)
+        shown = ((self.watched.devices(key) if self.watched else None, read) for key, read in claimed.claims.items())
+        return all(found is None or self._counted(found) == read for found, read in shown)
 
     async def _read(self, seen: SeenPod, claim: PodClaim, key: str) -> tuple[Devices, ...]:
         """Read one claim. A claim from a template is the pod's own; other pods may share one that the pod names."""
@@ -155,32 +170,31 @@ class ClaimedDevices:
     def _counted(self, found: Collection[Devices]) -> tuple[Devices, ...]:
         return tuple(filter(self.counts, found))
 
-
-def _key(seen: SeenPod, claim: PodClaim) -> str:
-    """Return the ResourceClaim as namespace/name; "" if none has been created from the template yet."""
-    name = claim.resource_claim_name or seen.made.get(claim.name)
-    return f"{seen.metadata.namespace}/{name}" if name else ""
-
-
-@dataclass(eq=False)
-class Claimants:
-    """Pods by the claims that they name, without pods that have no claims."""
-
-    _pods: dict[str, ObservedPod] = field(default_factory=dict)
-    _by_claim: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _due: set[str] = field(default_factory=set)
-    _woken: asyncio.Event = field(default_factory=asyncio.Event)
-    _again_at: float = 0.0
-
-    def get(self, uid: str) -> ObservedPod | None:
-        return self._pods.get(uid)
-
     def problems(self) -> list[str]:
-        count = len(self._unread())
-        return [f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"] if count else []
+        count, watch = len(self._unread()), self.watched.problems() if self.watched else []
+        unread = f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"
+        return [*watch, unread] if count else watch
+
+    def is_newest(self, uid: str, pod: ObservedPod) -> bool:
+        """Tell whether no event has shown another state of the pod since."""
+        return self._pods.get(uid) is pod
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
         """Note a pod as found; None if it is gone."""
+        self._index(uid, found)
+        if found is None:
+            self._known.pop(uid, None)
+        elif not self.is_current(found.claimed):
+            self.read_again(uid)
+
+    def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
+        for uid in [*self._pods]:
+            self._index(uid, None)
+        self._known = {uid: known for uid, known in self._known.items() if uid in found}
+        for uid, each in found.items():
+            self.pod_changed(uid, each)
+
+    def _index(self, uid: str, found: ObservedPod | None) -> None:
         before = self._pods.pop(uid, None)
         for claim in before.claimed.claims if before else ():
             self._by_claim[claim].discard(uid)
@@ -190,12 +204,6 @@ class Claimants:
             self._pods[uid] = found
             for claim in found.claimed.claims:
                 self._by_claim[claim].add(uid)
-
-    def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
-        for uid in [*self._pods]:
-            self.pod_changed(uid, None)
-        for uid, each in found.items():
-            self.pod_changed(uid, each)
 
     def claim_changed(self, claim: str) -> None:
         """Note that a ResourceClaim was created or changed."""
@@ -209,11 +217,9 @@ class Claimants:
 
     async def due(self) -> dict[str, ObservedPod]:
         """Return the pods that have to be read again, by uid, after a while."""
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
-        except TimeoutError:
-            pass
         self._woken.clear()
         due, self._due = self._due, set()
         if time.monotonic() >= self._again_at:
@@ -225,18 +231,7 @@ class Claimants:
         return {uid for uid, each in self._pods.items() if each.claimed.unread and each.claimed.passing}
 
 
-@asynccontextmanager
-async def claims_followed(client: Client, changed: Callable[[str], None]) -> AsyncIterator[ClaimInformer | None]:
-    """Follow all ResourceClaims; None if the cluster does not serve them. Raises ApiError.
-
-    If they can't be listed soon, go on, because each claim is then looked up for its pods.
-    """
-    version = await served_version(client, GROUP, "resourceclaims")
-    if version is None:
-        yield None
-        return
-    async with ClaimInformer(client, version, changed) as claims:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LISTED_SECONDS):
-                await claims.wait_synced()
-        yield claims
+def _key(seen: SeenPod, claim: PodClaim) -> str:
+    """Return the ResourceClaim as namespace/name; "" if none has been created from the template yet."""
+    name = claim.resource_claim_name or seen.made.get(claim.name)
+    return f"{seen.metadata.namespace}/{name}" if name else ""

@@ -10,32 +10,28 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from math import inf
+from typing import NamedTuple
 
 from webhook.cluster.scheduling_view import SchedulingView
 from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
-from webhook.controllers.judging_order import LATEST, LONGEST_SPELL, JudgingOrder
 from webhook.controllers.reserved_nodes import ReservedNodes
 from webhook.controllers.work_at_risk import PodAtRisk
-from webhook.kube.client import RFC_3339, Client, path
+from webhook.kube.client import Client, path
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.objects.refusal import Phrase, Refused
+from webhook.objects.times import rfc3339
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
 from webhook.policy.preemption.decide_preemption import Known, decide_preemption
 from webhook.policy.preemption.failures import failures, failures_after, next_try, paused_until
 from webhook.policy.preemption.pod_state import PREEMPTED, PodState
-from webhook.policy.preemption.preemptor import EvictionPlan, Preemptor
+from webhook.policy.preemption.preemptor import SETTLED, EvictionPlan, Preemptor
 from webhook.policy.preemption.reservation import (
     End,
-    Evict,
-    Keep,
     Reservation,
     ReservationEnd,
-    Wait,
     asking,
     may_reserve,
     next_step,
@@ -54,10 +50,77 @@ log = logging.getLogger(__name__)
 
 ROUND = 0.5
 """Seconds between two rounds."""
-AGAIN = 5.0
+AFTER_FAILURE = 5.0
 """Seconds until the next try where all of it fails."""
 MOST_PER_MINUTE = 30
 """Reservations that are begun in a minute."""
+
+AGAIN, LATEST = 5.0, 60.0
+"""Seconds until a gang is judged again for which nobody is evicted, and at most: twice as long for the same reason."""
+LONGEST_SPELL = 1.0
+"""Seconds after which the others are judged later: reservations go on in between."""
+REST = 4
+"""The times of a spell for which nobody is judged after it."""
+
+
+class _LastJudged(NamedTuple):
+    """When a gang was judged last, for how long it is not judged again, and why nobody was evicted."""
+
+    at: float = 0.0
+    pause: float = 0.0
+    reason: str = ""
+
+
+@dataclass(eq=False)
+class JudgingOrder:
+    """Says for which gangs that wait for devices the leader judges next whether pods are evicted.
+
+    To judge takes a part of a second in a large cluster, and anybody may have many pods wait. So the gangs of a
+    namespace take turns with those of others, a gang for which nobody is evicted is judged less often, and judging has
+    a share of the time. Ask for those that are `due`, tell of each that was `judged`, and `rest` after each spell.
+    `clock` returns seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _judged: dict[str, _LastJudged] = field(default_factory=dict)
+    _rests_until: float = 0.0
+
+    def due(self, waiting: Sequence[PodState], now: float) -> list[str]:
+        """Return the gangs that wait and were not judged a moment ago. `now` is in seconds since 1970.
+
+        In each namespace the highest tier is first, then what was judged longest ago. The first of all namespaces come
+        before the second of any.
+        """
+        gangs = {each.gang for each in waiting}
+        self._judged = {gang: judged for gang, judged in self._judged.items() if gang in gangs}
+        if self.clock() < self._rests_until:
+            return []
+        last = {gang: self._judged.get(gang, _LastJudged()) for gang in gangs}
+        due = [
+            each
+            for each in waiting
+            if last[each.gang].at + last[each.gang].pause < self.clock() and (each.waits_since or 0.0) < now - SETTLED
+        ]
+        due.sort(key=lambda each: (-each.priority, last[each.gang].at, each.waits_since or 0.0))
+        turns, places = Counter[str](), dict[str, int]()
+        for each in due:
+            if each.gang not in places:
+                places[each.gang] = turns[each.namespace]
+                turns[each.namespace] += 1
+        return sorted(places, key=lambda gang: places[gang])
+
+    def judged(self, gang: str, reason: str, *, again: float = AGAIN) -> None:
+        """Note for which reason nobody is evicted for a gang; `again`: seconds until it is judged again at first."""
+        before = self._judged.get(gang, _LastJudged())
+        pause = min(2 * before.pause, LATEST) if before.reason == reason and before.pause else again
+        self._judged[gang] = _LastJudged(self.clock(), pause, reason)
+
+    def forget(self, gang: str) -> None:
+        self._judged.pop(gang, None)
+
+    def rest(self, spell: float) -> None:
+        """Judge nobody for a while after a spell of so many seconds."""
+        self._rests_until = self.clock() + REST * spell
 
 
 @dataclass(eq=False)
@@ -99,16 +162,22 @@ class DevicePreemption:
                 log.exception("devices not preempted")
             self._reserved.clear()
             self.saving = {}
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(AFTER_FAILURE)
 
     async def _try_round(self, view: SchedulingView) -> None:
-        """Go on where the API server refuses one write. By what is not up to date only end what is over."""
+        """Go on where the API server refuses one write."""
         try:
-            if problems := view.problems():
-                self._failed(problems[0])
-                await self._end_overdue(view)
-            else:
+            problems = view.problems()
+            if not problems:
                 await self._round(view)
+                return
+            # By what is not up to date only end what is over: no node stays closed because a watch is broken.
+            self._failed(problems[0])
+            nodes = ReservedNodes(self.client, view.node_written)
+            for each in view.reserved():
+                there = reservation_on(each)
+                if there is None or time.time() >= there.until:
+                    await nodes.clear(each)
         except (ApiError, Refused) as error:
             self._failed(problem_text(error))
 
@@ -120,8 +189,7 @@ class DevicePreemption:
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
         """The nodes that are reserved now, by tier, as a metric has them."""
-        for tier, count in self._reserved.items():
-            yield (tier,), float(count)
+        yield from (((tier,), float(count)) for tier, count in self._reserved.items())
 
     def _is_wanted(self) -> bool:
         return self.leading() and self.policy().device_preemption != "Off"
@@ -151,7 +219,9 @@ class DevicePreemption:
             return
 
         # 2. Reservations go on.
-        rules, changed = Rules(policy, self.exempt, self._queued_elsewhere()), False
+        tenants = ((each.name, self.known.tenant(each)) for each in self.known.namespaces())
+        queued_elsewhere = frozenset(name for name, tenant in tenants if tenant and tenant.charged_elsewhere)
+        rules, changed = Rules(policy, self.exempt, queued_elsewhere), False
         for each in there:
             try:
                 changed |= await self._step(each, state, rules, nodes)
@@ -187,18 +257,6 @@ class DevicePreemption:
             if await self._begin(plan, there, state, rules, nodes):
                 return
 
-    async def _end_overdue(self, view: SchedulingView) -> None:
-        """End reservations whose time is over: no node stays closed because a watch is broken."""
-        nodes = ReservedNodes(self.client, view.node_written)
-        for each in view.reserved():
-            there = reservation_on(each)
-            if there is None or time.time() >= there.until:
-                await nodes.clear(each)
-
-    def _queued_elsewhere(self) -> frozenset[str]:
-        namespaces = ((each.name, self.known.tenant(each)) for each in self.known.namespaces())
-        return frozenset(name for name, tenant in namespaces if tenant is not None and tenant.charged_elsewhere)
-
     async def _begin(
         self, plan: EvictionPlan, there: Sequence[Reservation], state: ClusterState, rules: Rules, nodes: ReservedNodes
     ) -> bool:
@@ -207,30 +265,26 @@ class DevicePreemption:
         if shared is not None:
             reservation = shared_with(shared, plan, now, rules.longest_grace)
             reservation = asking(reservation, plan.victims, state, rules.longest_grace)
-            begun = (
-                await nodes.write(shared, reservation)
-                if reservation.saving
-                else await self._evict_all(plan, shared, reservation, state, nodes)
-            )
+            if reservation.saving:
+                begun = await nodes.write(shared, reservation)
+            else:
+                begun = await self._evict_all(plan, shared, reservation, state, nodes)
         elif may_reserve(len(plan.nodes), there):
             reservation = reserve(plan, now, rules.longest_grace)
             begun = await nodes.reserve(reservation)
         else:
             return False
-        if begun:
-            self._note_begun(plan, reservation)
-        return True
-
-    def _note_begun(self, plan: EvictionPlan, reservation: Reservation) -> None:
+        if not begun:
+            return True
         self._begun.append(time.monotonic())
         self._order.forget(plan.preemptor.gang)
-        until = datetime.fromtimestamp(reservation.until, UTC).strftime(RFC_3339)
         victims = tuple(each.shown for each in plan.victims)
         phrase = "nodes-reserved" if victims else "nodes-shared"
-        said = sentence(Phrase(phrase, nodes=reservation.nodes, until=until, pods=victims))
+        said = sentence(Phrase(phrase, nodes=reservation.nodes, until=rfc3339(reservation.until), pods=victims))
         log.info("nodes reserved", {"pod": plan.preemptor.shown, "nodes": reservation.nodes, "victims": victims})
         for need in plan.preemptor.needs:
-            self.events.add(_regarding(need.pod), "NodesReserved", said)
+            self.events.add(Regarding.pod(need.pod.uid, need.pod), "NodesReserved", said)
+        return True
 
     async def _step(self, reservation: Reservation, state: ClusterState, rules: Rules, nodes: ReservedNodes) -> bool:
         """Take the next step of a reservation; return whether there was one."""
@@ -238,26 +292,21 @@ class DevicePreemption:
         def decide(gang: str, within: frozenset[str]) -> EvictionPlan | Phrase:
             return decide_preemption(gang, state, rules, within)
 
-        step = await asyncio.to_thread(partial(next_step, reservation, state, rules.longest_grace, decide))
+        step = await asyncio.to_thread(next_step, reservation, state, rules.longest_grace, decide)
         match step:
-            case Evict(plan):
-                await self._evict_all(plan, reservation, reservation, state, nodes)
-            case Keep(changed):
-                await nodes.write(reservation, changed)
+            case EvictionPlan():
+                await self._evict_all(step, reservation, reservation, state, nodes)
+            case Reservation():
+                await nodes.write(reservation, step)
             case End():
                 await self._end(reservation, step, state, nodes)
-        return not isinstance(step, Wait)
+        return step is not None
 
     async def _evict_all(
-        self,
-        plan: EvictionPlan,
-        before: Reservation,
-        reservation: Reservation,
-        state: ClusterState,
-        nodes: ReservedNodes,
+        self, plan: EvictionPlan, before: Reservation, after: Reservation, state: ClusterState, nodes: ReservedNodes
     ) -> bool:
         """Write who is evicted, then evict; False where the reservation is no longer as it was `before`."""
-        after = with_victims(reservation, plan.victims, state)
+        after = with_victims(after, plan.victims, state)
         if not await nodes.write(before, after):
             return False
         for victim in plan.victims:
@@ -285,7 +334,7 @@ class DevicePreemption:
             waiting = waiting_gangs(reservation, state)
             for pod in (state.pods[uid] for uid in reservation.pods if uid in state.pods):
                 if pod.gang in waiting:
-                    self.events.add(_regarding(pod), "NodesReleased", f"{said}. {why}" if why else said)
+                    self.events.add(Regarding.pod(pod.uid, pod), "NodesReleased", f"{said}. {why}" if why else said)
 
     async def _evict(self, victim: PodState, preemptor: Preemptor) -> None:
         """Write the condition and delete the pod, as kube-scheduler does, but only the pod that was judged.
@@ -298,22 +347,19 @@ class DevicePreemption:
             "status": "True",
             "reason": PREEMPTED,
             "message": f"gpu-tiers: preempting to accommodate a pod of {preemptor.tier.name}: {preemptor.shown}",
-            "lastTransitionTime": datetime.now(UTC).strftime(RFC_3339),
+            "lastTransitionTime": rfc3339(time.time()),
         }
         at = {"uid": victim.uid, "resourceVersion": victim.version}
         try:
-            patched = await self.client.patch(
-                f"{where}/status", {"metadata": at, "status": {"conditions": [condition]}}, strategic=True
-            )
+            patch = {"metadata": at, "status": {"conditions": [condition]}}
+            patched = await self.client.patch(f"{where}/status", patch, strategic=True)
             version = patched["metadata"]["resourceVersion"]
-            grace = None if victim.grace else 1
-            await self.client.delete(where, version=version, uid=victim.uid, grace=grace)
+            await self.client.delete(where, version=version, uid=victim.uid, grace=None if victim.grace else 1)
         except (Conflict, NotFound):
             return  # it has changed or is gone, and is judged again
         # As the scheduler tells it: who follows its preemptions follows ours.
-        self.events.add(
-            _regarding(victim), "Preempted", f"Preempted by pod {preemptor.needs[0].pod.uid} on node {victim.node}"
-        )
+        said = f"Preempted by pod {preemptor.needs[0].pod.uid} on node {victim.node}"
+        self.events.add(Regarding.pod(victim.uid, victim), "Preempted", said)
 
 
 _PHRASES: Mapping[ReservationEnd, str] = {
@@ -333,11 +379,5 @@ def _may_preempt(pod: PodState, policy: TierPolicy) -> bool:
 
 def _is_refusal(error: Failed) -> bool:
     """Tell whether a request will be refused again: by RBAC, or by somebody's webhook or policy."""
-    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and error.code not in (
-        HTTPStatus.UNAUTHORIZED,
-        HTTPStatus.TOO_MANY_REQUESTS,
-    )
-
-
-def _regarding(pod: PodState) -> Regarding:
-    return Regarding("v1", "Pod", pod.name, pod.uid, pod.namespace)
+    passing = HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS
+    return HTTPStatus.BAD_REQUEST <= error.code < HTTPStatus.INTERNAL_SERVER_ERROR and error.code not in passing

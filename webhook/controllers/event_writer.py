@@ -2,17 +2,22 @@
 
 Repetitions count in one Event for each object, reason and related object. Events are of core/v1, like FailedCreate of
 the Job controller. In events.k8s.io/v1 the text can't change later, so the numbers of a refusal would go stale.
+
+Events about refusals, preemptions and changed requests are written on the outermost workload, where users look. A
+refusal for quota is written on the TenantQuota too. Kubernetes' own controllers report a refused pod only on its
+controller (FailedCreate), and a refused update nowhere. Warnings of an admitted object reach only its sender.
 """
 
 import asyncio
 import hashlib
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -20,8 +25,11 @@ from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Unreadable
 from webhook.objects.view import Tree
+from webhook.policy.preemption.pod_state import PodState
 from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
+from webhook.report.latest import EVENT, Preemption
 
 SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
@@ -51,8 +59,8 @@ class Regarding(msgspec.Struct, frozen=True):
         return cls(found.api_version, found.kind, found.name, found.uid, namespace)
 
     @classmethod
-    def pod(cls, uid: str, holding: Holding) -> Self:
-        return cls("v1", "Pod", holding.name, uid, holding.namespace)
+    def pod(cls, uid: str, pod: Holding | PodState) -> Self:
+        return cls("v1", "Pod", pod.name, uid, pod.namespace)
 
     @classmethod
     def tenant_quota(cls, name: str, uid: str) -> Self:
@@ -77,11 +85,6 @@ class EventSeries:
     pending: int = 0
     due: float = 0.0
     stored: Stored | None = None
-
-    def add(self, message: str) -> None:
-        """Count one more. The latest message is the one that is shown."""
-        self.message = message[:LONGEST_MESSAGE]
-        self.pending += 1
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -114,11 +117,6 @@ class EventSeries:
             "source": {"component": SOURCE},
             "reportingComponent": SOURCE,
         }
-
-    def raised(self, before: Stored, new: int, now: str) -> Tree:
-        """Return the merge patch that adds to the count; it conflicts if somebody has written since `before`."""
-        said = {"message": self.message, "count": before.count + new, "lastTimestamp": now}
-        return {"metadata": {"resourceVersion": before.version}, **said}
 
     @property
     def _namespace(self) -> str:
@@ -166,7 +164,8 @@ class EventWriter:
         """Add an event on an object. `related` is another object that caused it or that it affects."""
         found = EventSeries(regarding, reason, related=related)
         series = self._series.setdefault(found.key, found)
-        series.add(message)
+        series.message = message[:LONGEST_MESSAGE]  # the latest is the one that is shown
+        series.pending += 1
         self._series.move_to_end(found.key)
         if len(self._series) > MOST_SERIES:
             self._series.popitem(last=False)
@@ -226,8 +225,117 @@ class EventWriter:
 
     async def _put(self, series: EventSeries, before: Stored | None, new: int, now: str) -> Stored:
         if before is not None:
-            try:
-                return stored(await self.api.patch(series.place, series.raised(before, new, now)))
-            except NotFound:  # events expire after an hour
-                pass
+            # This conflicts if somebody has written since `before`.
+            patch = {"message": series.message, "count": before.count + new, "lastTimestamp": now}
+            with suppress(NotFound):  # events expire after an hour
+                of_version = {"metadata": {"resourceVersion": before.version}, **patch}
+                return stored(await self.api.patch(series.place, of_version))
         return stored(await self.api.create(series.home, series.created(new, now)))
+
+
+MOST_WAITING = 1000
+"""Most notices whose owners have not been looked up yet. Those beyond them are dropped."""
+
+
+Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
+"""Finds the outermost owner above a controller in a namespace."""
+
+
+async def workload_above(controller: OwnerReference, namespace: str, outermost: Outermost) -> OwnerReference:
+    """Return the outermost owner above a controller; the controller itself if there is none, or it can't be read."""
+    try:
+        return await outermost(namespace, controller) or controller
+    except Unreadable:
+        return controller
+
+
+EventReason = Literal["OverQuota", "Refused", "UpdateRefused", "Demoted", "GuessTooWeak"]
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A report of a verdict on an object of that kind.
+
+    `existing` is the object, unless its create was refused, and `controller` its controller. `over_quota_of` names the
+    tenant that has no room for it in its quota.
+    """
+
+    reason: EventReason
+    kind: str
+    namespace: str
+    name: str
+    sentence: str
+    controller: OwnerReference | None = None
+    existing: OwnerReference | None = None
+    over_quota_of: str | None = None
+
+
+class VerdictEvents(msgspec.Struct, frozen=True):
+    """Writes notices as events. `tell` never waits; run `run` as a task and cancel it.
+
+    `outermost` finds the outermost owner above a controller in a namespace, and `tenant_uid` a TenantQuota's UID.
+    """
+
+    writer: EventWriter
+    outermost: Outermost
+    tenant_uid: Callable[[str], str | None]
+    notices: asyncio.Queue[Notice] = msgspec.field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
+
+    def tell(self, notice: Notice) -> None:
+        with suppress(asyncio.QueueFull):
+            self.notices.put_nowait(notice)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.writer.run())
+            tasks.create_task(self._look_up())
+
+    async def _look_up(self) -> None:
+        while True:
+            notice = await self.notices.get()
+            try:
+                await self._add(notice)
+            except Exception:
+                log.exception("notice not told")
+
+    async def _add(self, notice: Notice) -> None:
+        # The outermost owner, or the object itself if it exists. An owner that can't be read gets no event.
+        workload = notice.existing
+        if notice.controller is not None:
+            with suppress(Unreadable):
+                workload = await self.outermost(notice.namespace, notice.controller) or notice.existing
+        # the controller of a refused pod reports that itself
+        is_reported = notice.kind == "Pod" and notice.existing is None and workload == notice.controller
+        if workload and not is_reported:
+            # a pod of it may be refused an update too
+            of_another = notice.reason == "UpdateRefused" and workload != notice.existing
+            message = f"{notice.kind}/{notice.name}: {notice.sentence}" if of_another else notice.sentence
+            self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, message)
+        tenant = notice.over_quota_of
+        uid = self.tenant_uid(tenant) if tenant else None
+        if tenant and uid:
+            named = workload or notice
+            message = f"{named.kind}/{named.name} in {notice.namespace}: {notice.sentence}"
+            self.writer.add(Regarding.tenant_quota(tenant, uid), "OverQuota", message)
+
+
+class PreemptionRecorder(msgspec.Struct, frozen=True):
+    """Records each preemption, and passes it to `count`.
+
+    `outermost` finds the outermost owner above a pod's controller in a namespace.
+    """
+
+    latest: deque[Preemption]  # the latest first
+    count: Callable[[Preemption], None]
+    writer: EventWriter
+    outermost: Outermost
+
+    async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
+        """Record a preemption, count it, and write an event on its workload. Return once that is written."""
+        victim = preemption.victim
+        self.latest.appendleft(preemption)
+        log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
+        self.count(preemption)
+        about = Regarding.of(await workload_above(of, victim.namespace, self.outermost), victim.namespace)
+        related = Regarding("v1", "Pod", victim.name, victim.uid, victim.namespace)
+        self.writer.add(about, EVENT, preemption.sentence, related)
+        await self.writer.written(about, EVENT, related)

@@ -1,7 +1,12 @@
-"""Reads a Preempted event of the scheduler, and finds out whether its victim saved, and how much work it lost.
+"""Follows the scheduler's preemptions: the victim, its preemptor, whether the victim saved, and how much work it lost.
 
-Any user may write such events in their own namespaces, so an event is read only if the scheduler could have written it.
-The outcome of a save comes from the termination messages of the victim's containers and from events of the kubelet.
+The scheduler writes an event Preempted on the victim, with the uid of the preemptor, a pod or PodGroup, in the message
+(pkg/scheduler/framework/preemption/executor.go in kubernetes). Any user may write such events too, so only those are
+read that the scheduler could have written.
+
+The leader marks an event when it begins to report the preemption, and again when the report is written. The next leader
+takes over events without the second mark. So each preemption is reported, and only once unless a leader ends between
+the report and the second mark.
 """
 
 import asyncio
@@ -18,12 +23,14 @@ from msgspec.structs import replace
 
 from webhook.cluster.pod_informer import Ended, SeenPod, end_of, has_work_to_lose, seen_pod
 from webhook.kube.client import Client, path
-from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.errors import ApiError, Conflict, NotFound
+from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import Container, OwnerReference, Pod
 from webhook.objects.quantities import written
+from webhook.objects.refusal import Refused
 from webhook.objects.times import unix_seconds
-from webhook.objects.view import Tree, View, read, view
+from webhook.objects.view import View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.listen import VOLUME
@@ -31,9 +38,26 @@ from webhook.policy.checkpoint.work_lost import KILLED, LastSave, Outcome, Work,
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
+from webhook.sentences.sentence import problem_text
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+READ_AT_ONCE = 10
+"""Victims that are read at a time, right after their eviction, while they exist."""
+RECENT = 600.0
+"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
+LATE = 10.0
+"""Seconds after which a victim may have ended before we looked."""
+LOOK = 1.0
+"""Seconds between two requests to the API server, and between two checks whether this process leads."""
+BEHIND = 5
+"""Most seconds for which the watch of pods may lag behind the watch of events."""
+UNDER_WAY = 200
+"""Victims whose end is watched at a time, each by its own watch. Others wait, and may be gone by then."""
+LATE_EVENTS = (1, 2)
+"""Seconds to wait for the event of a hook that was cut off, and then again."""
 SETTLED = "gpu-tiers.dev/settled"
 """The annotation of an event that a leader reports, or that needs no report."""
 REPORTING, SETTLED_BY_NOW = "telling", "true"
@@ -45,7 +69,6 @@ _SAID = re.compile(r"Preempted by (?:pod (?P<uid>\S{1,63})|.{1,600}) on node (?P
 class Victim(View, frozen=True):
     """The evicted pod, as the event names it."""
 
-    kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
@@ -85,11 +108,6 @@ class Preempted(NamedTuple):
     time: str
 
 
-def is_settled(event: Tree) -> bool:
-    """Tell whether a preemption needs no report any more."""
-    return view(event, _Event).is_settled
-
-
 async def preempted(raw: msgspec.Raw) -> Preempted | None:
     """Return the content of an event; None if the scheduler would not write it."""
     found = read(raw, _Event)
@@ -97,14 +115,8 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
     named = _NAME.fullmatch(victim.name) and _UID.fullmatch(victim.uid) and victim.namespace == where.namespace
     if said is None or not named:
         return None
-    time = found.event_time or found.last_timestamp or ""
-    return Preempted(
-        where.name, where.resource_version, found.is_settled, victim, said["uid"] or "", said["node"], time
-    )
-
-
-LATE_EVENTS = (1, 2)
-"""Seconds to wait for the event of a hook that was cut off, and then again."""
+    by, node, time = said["uid"] or "", said["node"], found.event_time or found.last_timestamp or ""
+    return Preempted(where.name, where.resource_version, found.is_settled, victim, by, node, time)
 
 
 def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
@@ -114,7 +126,7 @@ def _holders(pod: Pod, policy: TierPolicy) -> list[Container]:
 
 
 async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolicy) -> Outcome:
-    """Tell whether the containers of an evicted pod saved. Raises ApiError."""
+    """Tell by termination messages and the kubelet's events whether an evicted pod saved. Raises ApiError."""
     holders, failed = _holders(pod, policy), False
     hooks = {each.name: each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop}
     readable = {each.name for each in holders if each.termination_message_path == TERMINATION_LOG}
@@ -132,27 +144,10 @@ async def victim_outcome(client: Client, pod: Pod, end: Ended, policy: TierPolic
     return replace(outcome, grace=grace_of(pod))
 
 
-T = TypeVar("T")
-
-READ_AT_ONCE = 10
-"""Victims that are read at a time, right after their eviction, while they exist."""
-RECENT = 600.0
-"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
-LATE = 10.0
-"""Seconds after which a victim may have ended before we looked."""
-LOOK = 1.0
-"""Seconds between two requests to the API server, and between two checks whether this process leads."""
-BEHIND = 5
-"""Most seconds for which the watch of pods may lag behind the watch of events."""
-UNDER_WAY = 200
-"""Victims whose end is watched at a time, each by its own watch. Others wait, and may be gone by then."""
-NOT_SEEN = Outcome("unknown")
-
-
 class Followed(msgspec.Struct, frozen=True):
     """The end of a victim, as far as it was seen. `of` is its controller, or itself. `gone`: it ended before we looked.
 
-    `preemption` has no preemptor yet. It is None if nothing is known of the victim, or if it needs no report.
+    `preemption` has no preemptor yet; None if nothing is known of the victim, or if it needs no report.
     """
 
     of: OwnerReference
@@ -244,7 +239,7 @@ class EvictedPods:
         holding, evicted_at, lost = self.last_used(who.uid), unix_seconds(event.time), None
         if holding is not None and evicted_at is not None:
             lost = work_since(holding.charge.gpus, evicted_at, self.last_save(who.uid), None)
-        return preemption_of(event.time, event.node, victim, None, NOT_SEEN, None, lost)
+        return preemption_of(event.time, event.node, victim, None, Outcome("unknown"), None, lost)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """Return the pod if it still exists."""
@@ -264,10 +259,9 @@ class EvictedPods:
         found = self.last_used(uid)
         if found is None:
             return None
-        tenant = self.tenant_name(found.namespace) or ""
-        gpus = written(found.charge.gpus)
-        tier, flavor = found.charge.tier or "", found.charge.flavor or ""
-        return PodShown(found.namespace, found.name, uid, tier=tier, tenant=tenant, gpus=gpus, flavor=flavor)
+        charge, tenant = found.charge, self.tenant_name(found.namespace) or ""
+        tier, flavor = charge.tier or "", charge.flavor or ""
+        return PodShown(found.namespace, found.name, uid, tier, tenant, written(charge.gpus), flavor=flavor)
 
     def _shown(self, pod: Pod) -> PodShown:
         metadata, policy = pod.metadata, self.policy()
@@ -311,3 +305,91 @@ def seconds_since(time: str) -> float | None:
     """Return the seconds since a time, at least 0 because clocks differ; None if it is not a time."""
     began = unix_seconds(time)
     return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
+
+
+_OF_PODS = {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"}
+_PREEMPTED = Source(path("v1", "events"), _OF_PODS, key="uid")
+"""The watch of preemptions. It ends early, because Events have no bookmarks: the API server does not cache them, and a
+silent watch would be taken for a broken one."""
+
+
+@dataclass(eq=False)
+class PreemptionWatch:
+    """Follows preemptions. Run `run` as a task.
+
+    Every replica follows the victims, because they are soon gone. Only the leading one, which knows pods, reports:
+    `known_for` returns the seconds for which it has known them, 0 on the others. `report` gets a preemption that has
+    ended, with the victim's controller, or the victim itself, and returns once that is stored.
+    """
+
+    client: Client
+    evicted: EvictedPods
+    known_for: Callable[[], float]
+    report: Callable[[Preemption, OwnerReference], Awaitable[None]]
+    _begun: dict[str, Victim] = field(default_factory=dict)
+    _victims: set[Victim] = field(default_factory=set)
+    _unreported: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+
+    async def run(self) -> None:
+        async with self._tasks:
+            self._tasks.create_task(Reflector(self.client, _PREEMPTED, preempted, self._changed, self._listed).run())
+
+    def _changed(self, uid: str, event: Preempted | None) -> None:
+        """Begin to follow a new event, each victim once. Stop when another replica has reported it."""
+        if (event is None or event.settled) and (task := self._unreported.pop(uid, None)):
+            task.cancel()
+        if event is None:
+            self._victims.discard(self._begun.pop(uid, Victim()))
+        elif not event.settled and uid not in self._begun and event.victim not in self._victims:
+            self._begun[uid] = event.victim
+            self._victims.add(event.victim)
+            if (seconds_since(event.time) or 0.0) < RECENT:
+                self._unreported[uid] = self._tasks.create_task(self._followed(uid, event))
+
+    def _listed(self, found: Mapping[str, Preempted]) -> None:
+        for uid in self._begun.keys() - found.keys():
+            self._changed(uid, None)
+        for uid, event in found.items():
+            self._changed(uid, event)
+
+    async def _followed(self, uid: str, event: Preempted) -> None:
+        since = seconds_since(event.time)
+        led = since is not None and self.known_for() > since + LATE  # clocks of machines differ
+        try:
+            ended = await self.evicted.follow(event)
+            while not self.known_for():  # noqa: ASYNC110 - nothing signals when that changes
+                await asyncio.sleep(LOOK)
+            await self.evicted.until_known(event)
+            self._unreported.pop(uid, None)  # a mark from now on is our own
+            preemption = self.evicted.preemption(event, ended, led=led)
+            if preemption is not None and await self._claim(event):
+                await self.report(preemption, ended.of)
+            await self._mark(event, SETTLED_BY_NOW)
+        except (ApiError, Refused) as error:
+            log.warning("preemption not followed", {"pod": event.victim.name, "error": problem_text(error)})
+        except Exception:
+            log.exception("preemption not followed", {"pod": event.victim.name})
+
+    async def _claim(self, event: Preempted) -> bool:
+        """Mark the event as being reported by us. Return False if another process has finished its report.
+
+        A process that has only begun does not lead any more. Without a mark an event may be reported twice.
+        """
+        try:
+            await self._mark(event, REPORTING, event.version)
+        except Conflict:
+            where = path("v1", "events", event.victim.namespace, event.name)
+            return not view(await persistently(lambda: self.client.get(where)), _Event).is_settled
+        return True
+
+    async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
+        """Mark an event. Raises Conflict if somebody has written it since that version."""
+        of_version = {"resourceVersion": version} if version else {}
+        mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
+        try:
+            await self.client.patch(path("v1", "events", event.victim.namespace, event.name), mark)
+        except Conflict:
+            raise
+        except ApiError as error:
+            log.warning("preemption not marked", {"pod": event.victim.name, "error": problem_text(error)})

@@ -20,22 +20,8 @@ from webhook.controllers.pods_on_nodes import Placed
 from webhook.kube.errors import ApiError
 from webhook.objects.refusal import Phrase
 from webhook.objects.times import date_text
-from webhook.policy.quota.budgets import (
-    HOUR,
-    NOTHING,
-    SOON_SECONDS,
-    WARNED_AT,
-    Status,
-    Used,
-    grants_at,
-    hours_summary,
-    note_of,
-    note_of_grant,
-    noted,
-    noted_grants,
-    span_at,
-    state_of,
-)
+from webhook.policy.quota import budgets
+from webhook.policy.quota.budgets import HOUR, NOTHING, Status, Used, noted
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Budget, Tenant, row_name
@@ -59,7 +45,7 @@ class Meter:
 
     def __init__(self, budget: Budget, used: Used | None, now: float) -> None:
         self.budget, self.row = budget, budget.row
-        self.span = span_at(budget, now)
+        self.span = budgets.span_at(budget, now)
         self.at = self.counted_from = max(used.until if used is not None else now, self.span.begins)
         self.since, self.seconds, self.unsure = self.at, NOTHING, NOTHING
         if used is not None and used.until >= self.span.begins:  # it is of this period, maybe in another time zone
@@ -75,7 +61,7 @@ class Meter:
     def advance(self, now: float) -> None:
         """Add what is in use until now, and begin again at the end of a period."""
         while self.budget.per and self.span.until is not None and now >= self.span.until:
-            self.span = span_at(self.budget, self.span.until)
+            self.span = budgets.span_at(self.budget, self.span.until)
             self.seconds = self.unsure = NOTHING
             self.at = self.since = self.span.begins
         self.add(self.gpus, self.at, now)
@@ -178,12 +164,15 @@ class BudgetMeters:
             return  # nothing is counted, or all are in a moment
         now, before = self.now(), self._counted.get(uid)
         tenant = self.tenants.tenant_name(found.holding.namespace) if found else None
-        meters = self._meters.get(tenant or "", [])
         if found and before and (before[0], before[1].holding.charge) == (tenant, found.holding.charge):
             return
         if before is not None:
-            self._release(uid, now)
-        if found is not None and tenant and meters:
+            of, earlier = self._counted.pop(uid)
+            for meter in self._counting(of, earlier.holding.charge):
+                meter.advance(now)
+                meter.release(earlier.holding.charge, uid)
+            self._notes.pop(of, None)  # the write that frees its room notes what it used
+        if found is not None and tenant and self._meters.get(tenant):
             self._hold(uid, tenant, found, now if before else found.bound, now)
             self._notes.pop(tenant, None)
             self.changed(tenant)  # the next leader has to know what was in use
@@ -207,13 +196,6 @@ class BudgetMeters:
         for meter in self._counting(tenant, found.holding.charge):
             meter.advance(now)
             meter.hold(found.holding.charge, uid, bound)
-
-    def _release(self, uid: str, now: float) -> None:
-        tenant, found = self._counted.pop(uid)
-        for meter in self._counting(tenant, found.holding.charge):
-            meter.advance(now)
-            meter.release(found.holding.charge, uid)
-        self._notes.pop(tenant, None)  # the write that frees its room notes what it used
 
     def _counting(self, tenant: str, charge: Charge) -> Iterator[Meter]:
         return (each for each in self._meters.get(tenant, ()) if each.row.counts(charge.tier, charge.flavor))
@@ -282,9 +264,9 @@ class BudgetMeters:
         """Count again if a tenant has other budgets or namespaces."""
         if self._stale:
             return
-        budgets = {each.name: list(each.budgets) for each in self.tenants.tenants() if each.budgets}
+        wanted = {each.name: list(each.budgets) for each in self.tenants.tenants() if each.budgets}
         moved = any(self.tenants.tenant_name(each.holding.namespace) != name for name, each in self._counted.values())
-        if moved or budgets != {name: [each.budget for each in meters] for name, meters in self._meters.items()}:
+        if moved or wanted != {name: [each.budget for each in meters] for name, meters in self._meters.items()}:
             self.count_again()
 
     def _quota_changed(self, name: str, found: TenantQuota | None) -> None:
@@ -316,8 +298,12 @@ class BudgetMeters:
             passed = any(was.gpu_seconds < mark <= meter.seconds for mark in _marks(meter.budget))
             old = meter.gpus > 0 and now >= was.until + NOTED_SECONDS
             due = due or passed or old or was.span != meter.span
-        due = due or noted_grants(before or {}) != grants_at(tenant, now)
-        self._tell_of_ends(tenant, now)
+        due = due or budgets.noted_grants(before or {}) != budgets.grants_at(tenant, now)
+        for each in tenant.grants:
+            if each.begins <= now and each.until - budgets.SOON_SECONDS <= now < each.until:
+                row = row_name(each.tier, each.flavor) or "the total"
+                ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
+                self._tell_once(tenant.name, each, "GrantEnds", ends)
         if due:
             self._note(tenant)
             self.changed(tenant.name)
@@ -328,41 +314,29 @@ class BudgetMeters:
             meter.advance(now)
             if meter.used.is_on(now):
                 found.append((meter.budget, meter.used))
-        grants = [note_of_grant(each) for each in grants_at(tenant, now)]
-        status = {"budgets": [note_of(*each) for each in found], "grants": grants, "hours": hours_summary(found)}
-        self._tell_of_use(tenant, found)
-        self._notes[tenant.name] = status
-        return status
-
-    def _tell_of_use(self, tenant: Tenant, found: Iterable[tuple[Budget, Used]]) -> None:
-        """Add an event at 80 and 95 % of a budget and at its end, once in its period."""
+        grants = [budgets.note_of_grant(each) for each in budgets.grants_at(tenant, now)]
+        notes = [budgets.note_of(*each) for each in found]
+        status = {"budgets": notes, "grants": grants, "hours": budgets.hours_summary(found)}
         before = self._before.get(tenant.name, {})
         for budget, used in found:
             was = noted(before, budget)
             earlier = was.gpu_seconds if was is not None and was.span == used.span else NOTHING
             passed = [mark for mark in _marks(budget) if earlier < mark <= used.gpu_seconds]
-            key = (tenant.name, budget, used.span, passed[-1]) if passed else None
-            uid = self.tenants.tenant_uid(tenant.name)
-            if key is None or key in self._reported or uid is None:
-                continue
-            self._reported.add(key)
-            is_over = used.gpu_seconds >= budget.gpu_hours * HOUR
-            reason = "BudgetUsedUp" if is_over else "BudgetNearlyUsed"
-            self.events.add(Regarding.tenant_quota(tenant.name, uid), reason, sentence(state_of(budget, used)))
+            if passed:
+                reason = "BudgetUsedUp" if budgets.is_used_up(budget, used) else "BudgetNearlyUsed"
+                self._tell_once(tenant.name, (budget, used.span, passed[-1]), reason, budgets.state_of(budget, used))
+        self._notes[tenant.name] = status
+        return status
 
-    def _tell_of_ends(self, tenant: Tenant, now: float) -> None:
-        """Add an event a day before a grant ends, once in a term."""
-        uid = self.tenants.tenant_uid(tenant.name)
-        for each in tenant.grants if uid else ():
-            soon = each.until - SOON_SECONDS <= now < each.until
-            if soon and each.begins <= now and (tenant.name, each) not in self._reported:
-                self._reported.add((tenant.name, each))
-                row = row_name(each.tier, each.flavor) or "the total"
-                ends = Phrase("grant-ends", gpus=each.gpus, row=row, until=date_text(each.until, "UTC"))
-                self.events.add(Regarding.tenant_quota(tenant.name, uid or ""), "GrantEnds", sentence(ends))
+    def _tell_once(self, tenant: str, subject: object, reason: str, said: Phrase) -> None:
+        """Add an event on a TenantQuota, once in a term for each subject: a mark in a period, or the end of a grant."""
+        uid = self.tenants.tenant_uid(tenant)
+        if uid is not None and (tenant, subject) not in self._reported:
+            self._reported.add((tenant, subject))
+            self.events.add(Regarding.tenant_quota(tenant, uid), reason, sentence(said))
 
 
 def _marks(budget: Budget) -> list[Decimal]:
     """Return the GPU-seconds at which an event is due, the last of them the end."""
     whole = budget.gpu_hours * HOUR
-    return [*(part * whole for part in WARNED_AT), whole]
+    return [*(part * whole for part in budgets.WARNED_AT), whole]

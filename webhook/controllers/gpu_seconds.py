@@ -93,9 +93,6 @@ class Pending(msgspec.Struct, frozen=True):
     rows: Mapping[QuotaRow, Decimal] = msgspec.field(default_factory=dict)
 
 
-NONE = Pending()
-
-
 @dataclass(eq=False)
 class PendingGpus:
     """Counts the GPUs of pods without a node. Run `run` as a task.
@@ -130,9 +127,21 @@ class PendingGpus:
         before, self._before = self._before, frozenset(found)
         if before is None:
             return
-        counted = dict(self._counted([each for uid, each in found.items() if uid in before]))
+        lasting = [each for uid, each in found.items() if uid in before]
+        claims = set[tuple[str, str]]()
+        if any(each.charge.shared for each in lasting):
+            for _ in counted_once(self.running(), claims):
+                pass  # claims that a pod on a node uses too are not pending
+        counted = defaultdict[str, list[tuple[Holding, Decimal]]](list)
+        for _, holding, gpus in counted_once((("", each) for each in lasting), claims):
+            counted[self.tenants.tenant_name(holding.namespace) or ""].append((holding, gpus))
         for tenant in self.tenants.tenants():
-            pending = counted.get(tenant.name, NONE)
+            mine = [] if tenant.charged_elsewhere else counted[tenant.name]
+            rows = defaultdict[QuotaRow, Decimal](Decimal)
+            for holding, gpus in mine:
+                for row in holding.charge.rows(tenant):
+                    rows[row] += gpus
+            pending = Pending(len(mine), sum((gpus for _, gpus in mine), NOTHING), dict(rows))
             if pending != self._shown.get(tenant.name):
                 self._shown[tenant.name] = pending
                 self.changed(tenant.name)
@@ -150,21 +159,3 @@ class PendingGpus:
         for tenant in self.tenants.tenants():
             if (pending := self._shown.get(tenant.name)) is not None:
                 yield from ((tenant.name, row, pending.rows.get(row, NOTHING)) for row in tenant.rows)
-
-    def _counted(self, lasting: list[Holding]) -> Iterator[tuple[str, Pending]]:
-        """Yield the pending pods of each tenant, without claims that a pod on a node uses too."""
-        claims = set[tuple[str, str]]()
-        if any(each.charge.shared for each in lasting):
-            for _ in counted_once(self.running(), claims):
-                pass
-        mine = defaultdict[str, list[tuple[Holding, Decimal]]](list)
-        for _, holding, gpus in counted_once((("", each) for each in lasting), claims):
-            mine[self.tenants.tenant_name(holding.namespace) or ""].append((holding, gpus))
-        for tenant in self.tenants.tenants():
-            if tenant.name in mine and not tenant.charged_elsewhere:
-                rows = defaultdict[QuotaRow, Decimal](Decimal)
-                for holding, gpus in mine[tenant.name]:
-                    for row in holding.charge.rows(tenant):
-                        rows[row] += gpus
-                found = mine[tenant.name]
-                yield tenant.name, Pending(len(found), sum((gpus for _, gpus in found), NOTHING), dict(rows))

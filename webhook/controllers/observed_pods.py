@@ -4,20 +4,19 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from itertools import chain
 from sys import intern
 from typing import Self
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import ENDED, LONGEST_MESSAGE, PodInformer, SeenPod, has_work_to_lose, seen_pod
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer, claims_followed
-from webhook.controllers.lookup_share import LookupShare
-from webhook.controllers.placements import OpenedGates
+from webhook.controllers.claimed_devices import PodClaims
+from webhook.controllers.placements import seconds_between
 from webhook.controllers.pods_on_nodes import (
     NO_CLAIMS,
     NO_FLAVOR,
@@ -30,7 +29,7 @@ from webhook.controllers.pods_on_nodes import (
     counted,
 )
 from webhook.kube.client import listed_objects, path
-from webhook.kube.errors import ApiError
+from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.reflector import patiently
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Gated, Holding
@@ -47,6 +46,16 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.report.gpus_now import WaitingPod
 from webhook.report.waiting import gates_said
+
+log = logging.getLogger(__name__)
+
+BURST_SECONDS = 3.0
+"""Seconds of look-ups that a namespace may take at once, enough for the owners of some thousand pods."""
+SHARE = 0.1
+"""The share of time that its look-ups may take after that."""
+MOST_NAMESPACES = 1024
+FORGOTTEN = 60.0
+"""Seconds after the last try to open a gate until it is forgotten. Tries come every few seconds while the pod waits."""
 
 
 def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
@@ -67,26 +76,6 @@ def _waits(seen: SeenPod, holding: Holding) -> WaitingPod | None:
 _NAME = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
-def _waits_with_gang(seen: SeenPod, policy: TierPolicy) -> Charge | None:
-    """Return the empty charge of a pod without GPUs that waits behind our gate; None for other pods."""
-    spec = seen.spec
-    if not seen.waits_for_quota or seen.metadata.deletion_timestamp:
-        return None
-    return _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
-
-
-def _work(seen: SeenPod, began: float) -> PodWork:
-    """Return what a pod has to lose since it began. An annotation that can't be read counts as none."""
-    notes = seen.metadata.annotations
-    claims = sorted({each.claim_name for each in seen.spec.volumes if each.claim_name})
-    return PodWork(
-        began,
-        max_at_risk(notes.get(MAX_AT_RISK, "")),
-        unix_seconds(notes.get(SAVE_REQUESTED)),
-        tuple(intern(each) for each in claims),
-    )
-
-
 def _short(uid: str) -> str:
     """Return the uid of an owner or gang as a pod names it; "" if it is too long to be a uid."""
     return uid if len(uid) <= LONGEST_UID else ""
@@ -98,26 +87,56 @@ def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
     return Charge(gpus, tier, flavor)
 
 
-log = logging.getLogger(__name__)
+class LookupShare:
+    """The time that each namespace has left for look-ups, so that they do not delay the watch of all pods for long.
+
+    A pod's owners are read before its event is passed on. A user who edits a pod again and again may name another owner
+    each time, of a megabyte. Without a limit the leader would see the pods of all tenants a minute late. `clock`
+    returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._paid_at: dict[str, float] = {}
+        """The time at which the look-ups of a namespace so far are its share."""
+
+    def is_left(self, namespace: str) -> bool:
+        return self._paid_at.get(namespace, 0.0) <= self._clock() + BURST_SECONDS / SHARE
+
+    @contextmanager
+    def spending(self, namespace: str) -> Iterator[None]:
+        """Count the time of a look-up."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            now = self._clock()
+            self._paid_at[namespace] = max(self._paid_at.get(namespace, now), now) + (now - began) / SHARE
+            if len(self._paid_at) > MOST_NAMESPACES:
+                self._paid_at = {each: paid for each, paid in self._paid_at.items() if paid > now}
+
+
+Opened = Callable[[str, Holding, float | None], None]
 
 
 class ObservedPods(PodsOnNodes):
     """Follows pods for the observer of a leader during its term. At other times it knows no pods.
 
-    The observer does not see a pod until its claims were read, so that its reservation stays until then.
+    The observer does not see a pod until its claims were read, so that its reservation stays until then. `opened` gets
+    each pod whose gate it opens, its GPUs, and for how many seconds it was gated; None if not known.
     """
 
-    def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, gates: OpenedGates) -> None:
+    def __init__(self, cluster: LiveCluster, active: ActivePolicy, bound: Bound, opened: Opened) -> None:
         super().__init__(PodView(lambda _: None), self._flavor_on, bound)
         self._client = cluster.client
         self._cluster = cluster
-        self._gates = gates
+        self._opened = opened
+        self._failing: dict[str, tuple[str, float, float]] = {}
+        """The namespace of each pod whose gate fails to open, and when that was tried first and last."""
         self._active = active
         self._informer: PodInformer[ObservedPod] | None = None
         self._known_since = 0.0
-        self._claims: ClaimInformer | None = None
-        self._claimants = Claimants()
-        self._devices = ClaimedDevices(cluster.lookups, None, self._counts)
+        self._claims = PodClaims(cluster.lookups, None, self._counts)
         self._lookup_share = LookupShare()
         cluster.known.nodes.subscribe(self.node_changed)
         active.subscribe(self._relist)  # other resources may count now, and weigh differently
@@ -132,30 +151,29 @@ class ObservedPods(PodsOnNodes):
         return time.monotonic() - self._known_since if self.synced else 0.0
 
     def problems(self) -> list[str]:
-        followed = [each.problems() for each in (self._informer, self._claims) if each is not None]
-        return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
+        of_pods = self._informer.problems() if self._informer else []
+        return [*of_pods, *self._claims.problems(), *self._cluster.known.nodes.problems()]
 
     @asynccontextmanager
     async def following(self, observer: PodView) -> AsyncIterator[Self]:
         """Pass all existing pods to the observer by a quorum list, and then each change."""
         self.begin(observer)
-        self._claimants = Claimants()
-        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
-            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups, claims, self._counts)
-            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
-                self._informer, self._known_since = pods, time.monotonic()
-                reading = list[asyncio.Task[None]]()
-                try:
-                    await patiently("all pods", pods.wait_synced(), pods.problems)
-                    self._known_since = time.monotonic()
-                    reading.append(asyncio.create_task(self._read_again()))
-                    yield self
-                finally:
-                    for task in reading:
-                        task.cancel()
-                    await asyncio.gather(*reading, return_exceptions=True)
-                    self._informer = self._claims = None
-                    self.begin(PodView(lambda _: None))
+        self._claims = PodClaims(self._cluster.lookups, None, self._counts)
+        informer = PodInformer(self._client, self._project, self._pod_changed, self._pods_listed)
+        async with self._claims.followed(self._client), informer as pods:
+            self._informer, self._known_since = pods, time.monotonic()
+            reading = list[asyncio.Task[None]]()
+            try:
+                await patiently("all pods", pods.wait_synced(), pods.problems)
+                self._known_since = time.monotonic()
+                reading.append(asyncio.create_task(self._read_again()))
+                yield self
+            finally:
+                for task in reading:
+                    task.cancel()
+                await asyncio.gather(*reading, return_exceptions=True)
+                self._informer = self._claims.watched = None
+                self.begin(PodView(lambda _: None))
 
     async def ended_since(self, since: float) -> list[tuple[str, Placed]]:
         """Return the pods on nodes that have ended after a time and still exist, by uid. Raises ApiError."""
@@ -173,9 +191,8 @@ class ObservedPods(PodsOnNodes):
                 if observed is not None and observed.holding is not None:
                     holding = counted(observed.holding, self._flavor_on(observed.node))
                     bound = unix_seconds(observed.bound) or seen.began or seen.ended
-                    found.append(
-                        (seen.metadata.uid, Placed(holding, bound + WITHIN_A_SECOND, seen.ended + WITHIN_A_SECOND))
-                    )
+                    placed = Placed(holding, bound + WITHIN_A_SECOND, seen.ended + WITHIN_A_SECOND)
+                    found.append((seen.metadata.uid, placed))
         return found
 
     def last_used(self, uid: str) -> Holding | None:
@@ -187,17 +204,32 @@ class ObservedPods(PodsOnNodes):
         Raises ApiError if it can't be read, or its claims can't.
         """
         found = await self._following.find(namespace, name)
-        if found is None:
-            return None
-        uid, observed = found
-        return uid, self._counted(observed)
+        return (found[0], self._counted(found[1])) if found else None
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Remove our gate from a pod as it was seen. Raises ApiError; Conflict if the pod has changed since."""
         at = {"uid": uid, "resourceVersion": holding.gated.version if holding.gated else ""}
         where = path("v1", "pods", holding.namespace, holding.name)
-        with self._gates.opening(uid, holding):
+        try:
             await self._client.patch(where, {"metadata": at, "spec": WITHOUT_QUOTA_GATE}, strategic=True)
+        except NotFound:
+            self._failing.pop(uid, None)
+            raise
+        except ApiError:
+            now = time.monotonic()
+            first = self._failing[uid][1] if uid in self._failing else now
+            self._failing[uid] = holding.namespace, first, now
+            raise
+        self._failing.pop(uid, None)
+        since = holding.gated.since if holding.gated else ""
+        self._opened(uid, holding, seconds_between(since, datetime.now(UTC).isoformat()))
+
+    def stuck_gates(self) -> Iterator[tuple[str, float]]:
+        """Yield the namespace of each pod whose gate can't be opened, and for how many seconds that was tried."""
+        now = time.monotonic()
+        self._failing = {uid: each for uid, each in self._failing.items() if now - each[2] < FORGOTTEN}
+        for namespace, first, _ in self._failing.values():
+            yield namespace, now - first
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
         """Return the GPUs of the pods of a namespace by a quorum read, by uid. Raises ApiError like `find`."""
@@ -227,19 +259,12 @@ class ObservedPods(PodsOnNodes):
         return None if labels is None else flavor_on(labels, self._active.current().flavors) or NO_FLAVOR
 
     def _pod_changed(self, uid: str, found: ObservedPod | None) -> None:
-        self._claimants.pod_changed(uid, found)
-        if found is None:
-            self._devices.forget(uid)
-        elif not self._devices.is_current(found.claimed):
-            self._claimants.read_again(uid)
+        self._claims.pod_changed(uid, found)
         if self._informer is not None and not (found and found.claimed.unread):
             self.pod_changed(uid, found)
 
     def _pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
-        self._claimants.pods_listed(found)
-        self._devices.forget_all_but(found)
-        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
-            self._claimants.read_again(uid)
+        self._claims.pods_listed(found)
         if self._informer is not None:
             self.pods_listed(found)
 
@@ -249,16 +274,19 @@ class ObservedPods(PodsOnNodes):
 
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
         """Reduce a pod to its GPUs and how it waits; None for a pod that does not count."""
-        policy, metadata = self._active.current(), seen.metadata
-        claimed = await self._devices.of(seen) if seen.spec.resource_claims else NO_CLAIMS
-        charge = None if claimed.unread else charge_of(seen, claimed.devices, policy) or _waits_with_gang(seen, policy)
+        policy, metadata, spec = self._active.current(), seen.metadata, seen.spec
+        claimed = await self._claims.of(seen) if spec.resource_claims else NO_CLAIMS
+        charge = None if claimed.unread else charge_of(seen, claimed.devices, policy)
+        if charge is None and not (claimed.unread or metadata.deletion_timestamp) and seen.waits_for_quota:
+            # A pod without GPUs waits behind our gate with its gang.
+            charge = _alike(NOTHING, tier_counted(spec.priority_class_name, spec.priority, policy.tiers), None)
         if charge is None:
-            return ObservedPod(metadata.namespace, metadata.name, claimed) if seen.spec.resource_claims else None
+            return ObservedPod(metadata.namespace, metadata.name, claimed) if spec.resource_claims else None
         workload, may_be_gang = await self._makers_of(seen, policy)
         gated = None
         if seen.waits_for_quota:
             since, reported = metadata.creation_timestamp or "", seen.unscheduled.startswith(WAITS_FOR)
-            gated = Gated(seen.spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
+            gated = Gated(spec.priority or 0, since, metadata.resource_version, reported, may_be_gang)
         holding = Holding(
             intern(metadata.namespace),
             charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
@@ -270,8 +298,13 @@ class ObservedPods(PodsOnNodes):
             gated,
             workload,
         )
-        work = _work(seen, seen.began) if seen.began is not None and has_work_to_lose(seen, policy) else None
-        node, waits = intern(seen.spec.node_name), _waits(seen, holding)
+        work = None
+        if seen.began is not None and has_work_to_lose(seen, policy):
+            notes = metadata.annotations  # one that can't be read counts as none
+            claims = tuple(intern(each) for each in sorted({each.claim_name for each in spec.volumes} - {""}))
+            requested = unix_seconds(notes.get(SAVE_REQUESTED))
+            work = PodWork(seen.began, max_at_risk(notes.get(MAX_AT_RISK, "")), requested, claims)
+        node, waits = intern(spec.node_name), _waits(seen, holding)
         bound = seen.bound or metadata.creation_timestamp or ""  # who names a node is bound by the create
         return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, bound)
 
@@ -300,14 +333,13 @@ class ObservedPods(PodsOnNodes):
     async def _read_again(self) -> None:
         """Count pods again when their claims have changed or can be read now, because no pod event shows that."""
         while True:
-            for uid, pod in (await self._claimants.due()).items():
+            for uid, pod in (await self._claims.due()).items():
                 try:
                     found = await self._following.find(pod.namespace, pod.name)
-                    is_newest = self._claimants.get(uid) is pod  # otherwise an event was newer
-                    if is_newest and found is not None and found[0] == uid:
+                    if self._claims.is_newest(uid, pod) and found is not None and found[0] == uid:
                         self._pod_changed(*found)
                 except ApiError as error:
                     log.warning("claims not counted", {"pod": pod.name, "reason": str(error)})
-                    self._claimants.read_again(uid)
+                    self._claims.read_again(uid)
                 except Exception:
                     log.exception("claims not counted", {"pod": pod.name})

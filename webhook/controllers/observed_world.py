@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Self
 
 import msgspec
@@ -18,7 +19,7 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
-from webhook.controllers.queue_statuses import QueueStatuses
+from webhook.controllers.queued_pods import QueueStatuses
 from webhook.kube.client import RFC_3339, Client, metadata_of, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NoSuchApi, NotFound
@@ -28,7 +29,6 @@ from webhook.ledger.leader.queue import Queued
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Declared, Holding
 from webhook.ledger.versions import Version
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Phrase, Refused, Unreadable
 from webhook.objects.view import Tree, read
@@ -61,9 +61,8 @@ class ObservedWorkloads:
     charges_of: ChargesOf
     _observer: WorkloadView | None = None
     _known: dict[str, tuple[Charge, ...]] = field(default_factory=dict)
-    _followed: dict[GroupKind, Reflector[Declared]] = field(default_factory=dict)
-    _versions: dict[str, str] = field(default_factory=dict)
-    """The API version of each followed kind, by its qualified name."""
+    _followed: dict[str, tuple[str, Reflector[Declared]]] = field(default_factory=dict)
+    """The API version of each followed kind, by its qualified name, and what follows it."""
 
     def __post_init__(self) -> None:
         self.active.subscribe(self._relist)  # other resources may count now, and weigh differently
@@ -81,7 +80,7 @@ class ObservedWorkloads:
             await self._follow(observer, tasks)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LISTED_SECONDS):
-                    for reflector in self._followed.values():
+                    for _, reflector in self._followed.values():
                         await reflector.synced.wait()
             tasks.append(asyncio.create_task(self._follow_later(observer, tasks)))
             yield self
@@ -90,12 +89,12 @@ class ObservedWorkloads:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._observer = None
-            for each in (self._followed, self._versions, self._known):
-                each.clear()
+            self._followed.clear()
+            self._known.clear()
 
     def api_version(self, kind: str) -> str:
         """Return the API version of a followed kind, such as PyTorchJob.kubeflow.org; "" for others."""
-        return self._versions.get(kind, "")
+        return self._followed[kind][0] if kind in self._followed else ""
 
     async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
         """Return the uid and charges of a workload as it is stored now; None without one.
@@ -120,15 +119,16 @@ class ObservedWorkloads:
     async def _follow(self, observer: WorkloadView, tasks: list[asyncio.Task[None]]) -> None:
         """Begin to follow the kinds that are served and not followed yet."""
         for row in self._rows():
-            if row.group_kind in self._followed:
+            kind = row.group_kind.qualified
+            if kind in self._followed:
                 continue
             try:
                 version = await self._discovery.api_version(row.group, row.plural)
             except Unreadable:
-                observer.observe_all(row.group_kind.qualified, {})
+                observer.observe_all(kind, {})
                 continue
-            self._versions[row.group_kind.qualified] = version
-            self._followed[row.group_kind] = reflector = self._reflector(row, version, observer)
+            reflector = self._reflector(row, version, observer)
+            self._followed[kind] = version, reflector
             tasks.append(asyncio.create_task(reflector.run()))
 
     async def _follow_later(self, observer: WorkloadView, tasks: list[asyncio.Task[None]]) -> None:
@@ -147,17 +147,15 @@ class ObservedWorkloads:
             else:
                 observer.observe(uid, found)
 
-        def listed(found: Mapping[str, Declared]) -> None:
-            observer.observe_all(row.group_kind.qualified, found)
-
         source = Source(path(version, row.plural), key="uid")
-        return Reflector(self.client, source, lambda raw: self._declared(row, raw), changed, listed)
+        listed = partial(observer.observe_all, row.group_kind.qualified)
+        return Reflector(self.client, source, partial(self._declared, row), changed, listed)
 
     def _rows(self) -> Iterable[KindRow]:
         return [row for row in self.active.current().kinds.rows if row.gang]
 
     def _relist(self) -> None:
-        for reflector in self._followed.values():
+        for _, reflector in self._followed.values():
             reflector.relist()
 
     async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
@@ -166,6 +164,8 @@ class ObservedWorkloads:
         A broken object must not block the others of its kind.
         """
         metadata, partly_done, stopped = read(raw, Named).metadata, False, False
+        charges: tuple[Charge, ...] | None = None
+        about = {"kind": row.kind, "name": metadata.name}
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
@@ -177,13 +177,9 @@ class ObservedWorkloads:
             in_another = self.active.current().kinds.is_gang(metadata.controller)
             charges = () if in_another or is_deleted else await self.charges_of(tree, row, metadata)
         except Refused as refused:
-            log.warning(
-                "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
-            )
-            charges = None
+            log.warning("workload not counted", {**about, "reason": sentence(refused.refusal)})
         except (ValueError, TypeError, RecursionError):
-            log.exception("workload not counted", {"kind": row.kind, "name": metadata.name})
-            charges = None
+            log.exception("workload not counted", about)
         if charges is None:
             charges = self._known.get(metadata.uid) or None
         else:
@@ -196,71 +192,61 @@ class ObservedWorkloads:
 REASON = "GangStranded"
 
 
+@dataclass(eq=False)
 class ObservedWorld:
     """The cluster as the leader sees and changes it: see webhook.ledger.leader.terms."""
 
-    def __init__(
-        self,
-        cluster: Watched,
-        pods: ObservedPods,
-        workloads: ObservedWorkloads,
-        events: EventWriter,
-        queues: QueueStatuses,
-        pending: PendingGpus,
-        hours: BudgetMeters,
-    ) -> None:
-        self._cluster = cluster
-        self._active = workloads.active
-        self._pods = pods
-        self._workloads = workloads
-        self._events = events
-        self._queues = queues
-        self._pending = pending
-        self._hours = hours
-        self._stranded: dict[str, frozenset[str]] = {}
+    cluster: Watched
+    observed_pods: ObservedPods
+    observed_workloads: ObservedWorkloads
+    events: EventWriter
+    queues: QueueStatuses
+    pending: PendingGpus
+    hours: BudgetMeters
+    _stranded: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
-        return self._workloads.following(observer)
+        return self.observed_workloads.following(observer)
 
     def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
-        self._queues.begin()
-        self._pending.begin()
-        self._hours.begin()
-        return self._pods.following(observer)
+        self.queues.begin()
+        self.pending.begin()
+        self.hours.begin()
+        return self.observed_pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
-        tenants = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
+        tenants = {each.name: self.cluster.tenant_name(each.name) for each in self.cluster.namespaces()}
         return {namespace: tenant for namespace, tenant in tenants.items() if tenant is not None}
 
     def status(self, version: Version, count: Count) -> Status:
         now, before = datetime.now(UTC).strftime(RFC_3339), version.quota.status
-        hours = self._hours.status(version.active, before)
+        policy, overlap = self.observed_workloads.active.current(), self.cluster.overlap(version.name)
+        hours = self.hours.status(version.active, before)
         found = replace(version.quota, tenant=version.tenant, status=before | hours)
-        fields = hours | conditions_of(found, self._cluster.overlap(version.name), self._active.current(), count, now)
-        fields |= self._queues.status(version.name, before, has_queue=version.active.has_queue)
-        return fields | self._pending.status(version.name, before)
+        fields = hours | conditions_of(found, overlap, policy, count, now)
+        fields |= self.queues.status(version.name, before, has_queue=version.active.has_queue)
+        return fields | self.pending.status(version.name, before)
 
     def is_without_queue(self, namespace: str) -> bool:
-        found = self._cluster.seen_namespace(namespace)
+        found = self.cluster.seen_namespace(namespace)
         if found is None:
             return False  # it is new, and its tenant is not known yet
-        tenant, mode = self._cluster.tenant(found), self._active.current().mode_in(found.labels)
+        tenant, mode = self.cluster.tenant(found), self.observed_workloads.active.current().mode_in(found.labels)
         if tenant is None or tenant.charged_elsewhere or mode is not Mode.Enforce:
             return True
         return not tenant.has_queue and tenant.on_exceed != "Deny"
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         try:
-            await self._pods.open_gate(uid, holding)
-        except (Conflict, NotFound):
-            raise  # it has changed or is gone, and is read again
+            await self.observed_pods.open_gate(uid, holding)
         except Failed as refused:
-            message = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
-            self._events.add(Regarding.pod(uid, holding), NOT_OPENED, message)
+            if not isinstance(refused, Conflict | NotFound):  # such a pod has changed or is gone, and is read again
+                message = sentence(Phrase("gate-not-opened", problem=refused.said or str(refused)))
+                self.events.add(Regarding.pod(uid, holding), NOT_OPENED, message)
             raise
 
     def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
-        self._queues.tell(tenant, queue)
+        self.queues.tell(tenant, queue)
 
     def now(self) -> float:
         return time.time()
@@ -271,12 +257,12 @@ class ObservedWorld:
         for gang in gangs:
             if gang.uid not in before:
                 message, kind = sentence(stranded((gang,))), gang.kind.partition(".")[0]
-                version = self._workloads.api_version(gang.kind)
-                self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, message)
-                if uid := self._cluster.tenant_uid(tenant):
-                    self._events.add(Regarding.tenant_quota(tenant, uid), REASON, message)
+                version = self.observed_workloads.api_version(gang.kind)
+                self.events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, message)
+                if uid := self.cluster.tenant_uid(tenant):
+                    self.events.add(Regarding.tenant_quota(tenant, uid), REASON, message)
         self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        self._cluster.subscribe(listener)
-        self._active.subscribe(listener)
+        self.cluster.subscribe(listener)
+        self.observed_workloads.active.subscribe(listener)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.ledger.leader.pod_view import PodView
@@ -106,16 +105,16 @@ class PodsOnNodes:
     on_node: Callable[[str, Placed | None], None] = lambda *_: None
     all_listed: Callable[[], None] = lambda: None
     now: Callable[[], float] = time.time
-    _nodes: dict[str, str] = field(default_factory=dict)
+    _nodes: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """The node of each pod on one, and when the pod was bound."""
     _pods: defaultdict[str, dict[str, Holding]] = field(default_factory=lambda: defaultdict(dict))
     _waiting: dict[str, WaitingPod] = field(default_factory=dict)
-    _working: dict[str, PodWork] = field(default_factory=dict)
-    _bound: dict[str, float] = field(default_factory=dict)
+    _working: dict[str, WorkingPod] = field(default_factory=dict)
 
     def begin(self, observer: PodView) -> None:
         """Begin for another observer, with no pod known yet."""
         self.observer = observer
-        for each in (self._nodes, self._pods, self._waiting, self._working, self._bound):
+        for each in (self._nodes, self._pods, self._waiting, self._working):
             each.clear()
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
@@ -127,16 +126,13 @@ class PodsOnNodes:
         self.on_node(uid, self._placed(uid))
 
     def pods_listed(self, found: Mapping[str, ObservedPod]) -> None:
-        self._nodes.clear()
-        self._pods.clear()
-        self._working.clear()
-        self._bound.clear()
+        for known in (self._nodes, self._pods, self._working):
+            known.clear()
         self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
-        self.observer.observe_all(
-            {uid: counted(each.holding, self.flavor_on(each.node)) for uid, each in found.items() if each.holding}
-        )
+        using = ((uid, each.holding, each.node) for uid, each in found.items() if each.holding)
+        self.observer.observe_all({uid: counted(holding, self.flavor_on(node)) for uid, holding, node in using})
         self.all_listed()
 
     def node_changed(self, node: str) -> None:
@@ -149,10 +145,10 @@ class PodsOnNodes:
         yield from ((uid, found) for uid in self._nodes if (found := self._placed(uid)))
 
     def _placed(self, uid: str) -> Placed | None:
-        node = self._nodes.get(uid)
-        if node is None:
+        if uid not in self._nodes:
             return None
-        return Placed(counted(self._pods[node][uid], self.flavor_on(node)), self._bound[uid])
+        node, bound = self._nodes[uid]
+        return Placed(counted(self._pods[node][uid], self.flavor_on(node)), bound)
 
     def running(self) -> Iterator[tuple[str, Holding]]:
         """Yield each pod on a node: the node's name and the pod's GPUs on the node's flavor."""
@@ -160,19 +156,16 @@ class PodsOnNodes:
             flavor = self.flavor_on(node)
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
-    def working(self) -> Iterator[WorkingPod]:
-        for uid, work in self._working.items():
-            node = self._nodes[uid]
-            yield WorkingPod(uid, self._pods[node][uid], node, work)
+    def working(self) -> Iterable[WorkingPod]:
+        return self._working.values()
 
     def waiting(self) -> Iterable[WaitingPod]:
         return self._waiting.values()
 
     def unplaced(self) -> Iterator[tuple[str, Holding]]:
         """Yield the GPU pods without a node, by uid, except those behind our gate, which use none."""
-        for uid in self._waiting:
-            if (holding := self.observer.get(uid)) is not None:
-                yield uid, holding
+        found = ((uid, self.observer.get(uid)) for uid in self._waiting)
+        yield from ((uid, holding) for uid, holding in found if holding is not None)
 
     def workload_of(self, uid: str) -> str:
         """Return the workload of a waiting pod as kind/name, or the pod itself; "" if no such pod waits."""
@@ -180,22 +173,20 @@ class PodsOnNodes:
         return found.workload if found else ""
 
     def _keep(self, uid: str, found: ObservedPod | None) -> None:
-        before = self._nodes.pop(uid, "")
+        before, _ = self._nodes.pop(uid, ("", 0.0))
         if before:
             del self._pods[before][uid]
             if not self._pods[before]:
                 del self._pods[before]
         self._working.pop(uid, None)
-        self._bound.pop(uid, None)
         waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
         if found is not None and found.node and found.holding is not None:
-            self._nodes[uid] = found.node
+            self._nodes[uid] = found.node, (unix_seconds(found.bound) or self.now()) + WITHIN_A_SECOND
             self._pods[found.node][uid] = found.holding
-            self._bound[uid] = (unix_seconds(found.bound) or self.now()) + WITHIN_A_SECOND
             if found.work is not None:
-                self._working[uid] = found.work
+                self._working[uid] = WorkingPod(uid, found.holding, found.node, found.work)
             if waited is not None:
                 self.bound(uid, waited, found.bound)
 
@@ -205,4 +196,4 @@ def counted(holding: Holding, flavor: str | None) -> Holding:
     named = holding.charge.flavor
     if flavor in (None, named) or (flavor == NO_FLAVOR and not is_maybe(named)):
         return holding
-    return replace(holding, charge=structs.replace(holding.charge, flavor=flavor or None))
+    return replace(holding, charge=replace(holding.charge, flavor=flavor or None))

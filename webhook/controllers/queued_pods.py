@@ -1,6 +1,8 @@
-"""Reports on queued pods and their workloads why they wait, and on each pod when its gate opens.
+"""Reports the queues of tenants in their status, and on queued pods why they wait and when their gates open.
 
-The queue itself is in webhook/ledger/leader/queue.py.
+The queue itself is in webhook/ledger/leader/queue.py. It changes with each pod, and its status is written with the
+account. So a queue is shown at most once a second, because otherwise each of a thousand creates would cost one more
+write.
 
 The API server writes into the condition PodScheduled of a gated pod that gates block it, without the cause. We replace
 the message and leave the reason, because autoscalers know the reason and buy no nodes. Only the first pod of a queued
@@ -13,33 +15,133 @@ second Event. A pod that was never queued, because there was room at once, gets 
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, deque
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import Generic, TypeVar
+from itertools import groupby, islice
 
 import msgspec
 from msgspec.structs import replace
 
-from webhook.controllers.event_writer import EventSeries, EventWriter, Regarding
-from webhook.controllers.verdict_events import Outermost
+from webhook.controllers.event_writer import EventSeries, EventWriter, Outermost, Regarding, workload_above
+from webhook.controllers.placements import seconds_between
 from webhook.kube.client import RFC_3339, Client, path
 from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.ledger.leader.queue import Queued
 from webhook.ledger.protocol import Holding
-from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Phrase, Unreadable
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Phrase
 from webhook.objects.view import view
 from webhook.policy.quota.charges import Shortfall, together
-from webhook.policy.quota.queue_status import NoRoom, QueueStatus, blocked_by, why_queued
+from webhook.policy.quota.queue_status import NoRoom, QueuedWorkload, QueueStatus, blocked_by, why_queued
+from webhook.policy.quota.tenant_status import Status
 from webhook.report.waiting import long_time
 from webhook.sentences.sentence import sentence
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+INTERVAL = 1.0
+"""Least seconds between two updates of a queue."""
+NOBODY = QueueStatus()
+
+
+@dataclass(eq=False)
+class QueueStatuses:
+    """The queues that are shown. `changed` is called with each tenant of which the queue's status has changed.
+
+    `workload_of` returns the workload of a queued pod. `shown` gets a tenant's queue at each update, and each queued
+    unit with its position from 1.
+    """
+
+    workload_of: Callable[[str], str]
+    changed: Callable[[str], None]
+    shown: Callable[[str, QueueStatus, Sequence[tuple[int, Queued]]], None] = lambda *_: None
+    interval: float = INTERVAL
+    clock: Callable[[], float] = time.monotonic
+    _newest: dict[str, Sequence[Queued]] = field(default_factory=dict)
+    _shown: dict[str, QueueStatus] = field(default_factory=dict)
+    _status: dict[str, Status] = field(default_factory=dict)
+    _due: dict[str, float] = field(default_factory=dict)
+    _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
+    _roomy: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Begin a new term, in which no queue is known yet."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for each in (self._newest, self._shown, self._status, self._due, self._timers, self._roomy):
+            each.clear()
+
+    def tell(self, tenant: str, queue: Sequence[Queued]) -> None:
+        """Note the queue of a tenant."""
+        if not queue and self._shown.get(tenant) is NOBODY:
+            self._newest.pop(tenant, None)
+            return
+        self._newest[tenant] = queue
+        head = queue[0] if queue else None
+        if head is None or head.short is not None:
+            self._roomy.pop(tenant, None)
+        elif self._roomy.get(tenant, ("", 0.0))[0] != head.waiting.first.uid:
+            self._roomy[tenant] = head.waiting.first.uid, self.clock()
+        if tenant not in self._timers:
+            wait = max(self._due.get(tenant, 0.0) - self.clock(), 0.0)
+            self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
+
+    def status(self, tenant: str, before: Status, *, has_queue: bool) -> Status:
+        """Return the status field of the queue; {} while it is not known, and for tenants that never had one."""
+        shown = self._shown.get(tenant)
+        if shown is None or not (shown.places or has_queue or "queue" in before):
+            return {}
+        return {"queue": self._status[tenant]}
+
+    def queues(self) -> Iterable[tuple[str, QueueStatus]]:
+        """Return the queues that are not empty, by tenant."""
+        return [(tenant, queue) for tenant, queue in self._shown.items() if queue.places]
+
+    def heads(self) -> Iterator[tuple[str, float]]:
+        """Yield for how many seconds the head of each queue has waited."""
+        now = datetime.now(UTC).isoformat()
+        for tenant, queue in self.queues():
+            yield tenant, seconds_between(queue.places[0].since, now) or 0.0
+
+    def heads_with_room(self) -> Iterator[tuple[str, float]]:
+        """Yield for how many seconds the head of each queue has waited although no row is short."""
+        now = self.clock()
+        for tenant, _ in self.queues():
+            yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
+
+    def _show(self, tenant: str) -> None:
+        del self._timers[tenant]
+        self._due[tenant] = self.clock() + self.interval
+        newest = self._newest.get(tenant, ())
+        places = [self._place(each) for each in newest]
+        queue = QueueStatus.of(places) if newest else NOBODY
+        before, self._shown[tenant] = self._shown.get(tenant), queue
+        if queue != before:
+            self._status[tenant] = queue.status()
+            self.changed(tenant)
+        # Consecutive pods of one workload share a position.
+        groups = groupby(zip(places, newest, strict=True), key=lambda pair: pair[0].same_position)
+        self.shown(tenant, queue, [(nth, each) for nth, (_, alike) in enumerate(groups, 1) for _, each in alike])
+
+    def _place(self, each: Queued) -> QueuedWorkload:
+        waiting, first = each.waiting, each.waiting.first
+        holding, gang = first.holding, waiting.gang
+        made_by = self.workload_of(first.uid) or f"Pod/{holding.name}"
+        return QueuedWorkload(
+            holding.namespace,
+            f"{gang.kind.partition('.')[0]}/{gang.name}" if gang else made_by,
+            gang.uid if gang else holding.gang or holding.controller or first.uid,
+            holding.charge.tier or "",
+            len(waiting.pods),
+            holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
+            holding.gated.since if holding.gated else "",
+            each.short.row.label if each.short else "",
+        )
+
 
 REASON = "Queued"
 OPENED = "Admitted"
@@ -65,34 +167,19 @@ class PodEvent(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-class _RoundRobin(Generic[T]):
-    """Items by key. `take` takes one of each key before it takes a second one of any key."""
+Due = OrderedDict[str, deque[PodEvent]]
+"""Events by tenant or namespace. `_take` takes one of each key before it takes a second one of any key."""
 
-    def __init__(self) -> None:
-        self._due: OrderedDict[str, deque[T]] = OrderedDict()
 
-    def __bool__(self) -> bool:
-        return bool(self._due)
-
-    def put(self, key: str, due: deque[T]) -> None:
-        """Replace the items of a key."""
-        if due:
-            self._due[key] = due
-        else:
-            self._due.pop(key, None)
-
-    def add(self, key: str, one: T, most: int) -> None:
-        """Append an item to those of a key. Beyond `most` the oldest is dropped."""
-        self._due.setdefault(key, deque(maxlen=most)).append(one)
-
-    def take(self) -> T | None:
-        """Return the first item of the key that has waited longest."""
-        if not self._due:
-            return None
-        key, due = self._due.popitem(last=False)
-        one = due.popleft()
-        self.put(key, due)
-        return one
+def _take(due: Due) -> PodEvent | None:
+    """Take the first event of the key that has waited longest."""
+    if not due:
+        return None
+    key, events = due.popitem(last=False)
+    first = events.popleft()
+    if events:
+        due[key] = events
+    return first
 
 
 class QueuedPods:
@@ -103,8 +190,8 @@ class QueuedPods:
         self._events = events
         self._outermost = outermost
         self._pause = pause
-        self._due = _RoundRobin[PodEvent]()
-        self._opened = _RoundRobin[PodEvent]()
+        self._due: Due = OrderedDict()
+        self._opened: Due = OrderedDict()
         self._woken = asyncio.Event()
         self._reported: OrderedDict[str, None] = OrderedDict()
         self._waited: OrderedDict[str, None] = OrderedDict()
@@ -115,10 +202,11 @@ class QueuedPods:
         for _, each in waiting:
             for pod in each.waiting.pods:
                 _remember(pod.uid, self._waited)
-        found = deque(islice(self._unreported(tenant, queue, waiting), MOST))
-        self._due.put(tenant, found)
-        if found:
+        if found := deque(islice(self._unreported(tenant, queue, waiting), MOST)):
+            self._due[tenant] = found
             self._woken.set()
+        else:
+            self._due.pop(tenant, None)
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
         """Note a pod whose gate is open, after so many seconds if that is known."""
@@ -128,7 +216,7 @@ class QueuedPods:
             return
         time = long_time(timedelta(seconds=seconds)) if seconds is not None else "some time"
         event = PodEvent(Regarding.pod(uid, holding), OPENED, sentence(Phrase("gate-opened", waited=time)))
-        self._opened.add(holding.namespace, event, MOST_OPENED)
+        self._opened.setdefault(holding.namespace, deque(maxlen=MOST_OPENED)).append(event)
         self._woken.set()
 
     async def run(self) -> None:
@@ -136,10 +224,10 @@ class QueuedPods:
             await self._woken.wait()
             if not (self._opened or self._due):
                 self._woken.clear()
-            if (opened := self._opened.take()) is not None:
+            if (opened := _take(self._opened)) is not None:
                 await self._paced(self._tell(opened))
             # Queued pods get their Events meanwhile, however many gates open.
-            while (each := self._due.take()) is not None and each.pod.uid in self._reported:
+            while (each := _take(self._due)) is not None and each.pod.uid in self._reported:
                 pass  # it has its Event by now
             if each is not None:
                 await self._paced(self._tell(each))
@@ -196,19 +284,11 @@ class QueuedPods:
             return
         self._failing = False
         _remember(pod.uid, self._reported)
-        if metadata is not None:
-            await self._tell_workload(metadata, each.sentence)
-
-    async def _tell_workload(self, pod: Metadata, message: str) -> None:
-        if (controller := pod.controller) is None:
-            return
-        try:
-            workload = await self._outermost(pod.namespace, controller) or controller
-        except Unreadable:
-            workload = controller
-        if workload.uid not in self._reported:
-            _remember(workload.uid, self._reported)
-            self._events.add(Regarding.of(workload, pod.namespace), REASON, message)
+        if metadata is not None and metadata.controller is not None:
+            workload = await workload_above(metadata.controller, metadata.namespace, self._outermost)
+            if workload.uid not in self._reported:
+                _remember(workload.uid, self._reported)
+                self._events.add(Regarding.of(workload, metadata.namespace), REASON, each.sentence)
 
 
 def _remember(uid: str, remembered: OrderedDict[str, None]) -> None:

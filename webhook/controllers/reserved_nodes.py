@@ -12,14 +12,7 @@ from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, NotFound
 from webhook.objects.view import Tree, at, listed, mapped, read, view
 from webhook.policy.preemption.failures import Failures, failures_on, with_failures
-from webhook.policy.preemption.node_state import (
-    FAILURES,
-    RESERVATION,
-    RESERVED,
-    NodeState,
-    SchedulableNode,
-    node_state,
-)
+from webhook.policy.preemption.node_state import FAILURES, RESERVATION, RESERVED, NodeState, SchedulableNode, node_state
 from webhook.policy.preemption.reservation import Reservation, reservation_on
 
 TRIES = 3

@@ -19,7 +19,7 @@ import msgspec
 
 from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.gpu_seconds import counted_once
-from webhook.controllers.pods_on_nodes import WorkingPod
+from webhook.controllers.pods_on_nodes import PodWork, WorkingPod
 from webhook.kube.client import FIELD_MANAGER, RFC_3339, Client, path
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
@@ -39,23 +39,18 @@ SUM_SECONDS = 10.0
 class PodAtRisk(NamedTuple):
     """A pod that would lose its work since `since`, in seconds since 1970. `exact`: since a reported save."""
 
-    pod: WorkingPod
+    uid: str
+    holding: Holding
+    node: str
+    work: PodWork
     gpus: float
     since: float
     exact: bool
 
     @property
-    def uid(self) -> str:
-        return self.pod.uid
-
-    @property
-    def holding(self) -> Holding:
-        return self.pod.holding
-
-    @property
     def tier(self) -> str:
         """The tier on which it counts; "" for none."""
-        return self.pod.holding.charge.tier or ""
+        return self.holding.charge.tier or ""
 
 
 @dataclass(eq=False)
@@ -76,9 +71,8 @@ class WorkAtRisk:
         now = self.clock()
         if now >= self._until:
             by_namespace = defaultdict[tuple[str, str, bool], float](float)
-            for pod, gpus, since, exact in self.pods():
-                holding = pod.holding
-                by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
+            for pod in self.pods():
+                by_namespace[pod.holding.namespace, pod.tier, pod.exact] += pod.gpus * max(0.0, now - pod.since)
             found = defaultdict[tuple[str, str, bool], float](float)
             for (namespace, tier, exact), gpu_seconds in by_namespace.items():
                 found[self.tenant_name(namespace) or "", tier, exact] += gpu_seconds
@@ -97,7 +91,7 @@ class WorkAtRisk:
             saved = self.last_save(pod.uid)
             ((_, _, gpus),) = counted_once([("", pod.holding)], claims)
             since = pod.work.since if saved is None else max(saved.at, pod.work.since)
-            yield PodAtRisk(pod, float(gpus), since, saved is not None)
+            yield PodAtRisk(*pod, float(gpus), since, saved is not None)
 
 
 log = logging.getLogger(__name__)
@@ -248,45 +242,38 @@ class EvictionCosts:
     async def _round(self) -> str:
         """Write the annotations of a round. Return the first problem with a single object; "" without one."""
         policy = self.policy()
-        telling = policy.eviction_cost.get(self.scheduler.name, "Off") if self.leading() else "Off"
-        sources: list[Source] = []
+        scheduler, sources = self.scheduler, list[Source]()
+        telling = policy.eviction_cost.get(scheduler.name, "Off") if self.leading() else "Off"
         if telling != "Off":
-            scheduler = self.scheduler
             if scheduler.group:
                 self._version = await self._discovery.api_version(scheduler.group, scheduler.plural)
             place = path(self._version, scheduler.plural)
             sources = [Source(place, params, "uid", metadata_only=True) for params in scheduler.selections(policy)]
-        await self._follow(sources)
+        if sources != self._sources:
+            await self._reflectors.stop()
+            self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
+            pairs = zip(sources, self._found, strict=True)
+            followed = (storing(self.client, source, self._annotated, store) for source, store in pairs)
+            self._reflectors = Reflectors(*followed)
+            self._reflectors.start()
         if not self._sources or not self._reflectors.synced:
             return ""
         found = {uid: each for store in self._found for uid, each in store.objects.items()}
         at_risk = (pod for pod in self.at_risk() if pod.holding.charge.tier and pod.holding.ends_in is None)
-        wanted = self.scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
+        wanted = scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
         problems = [await self._write(uid, found[uid], value) for uid, value in writes_of_a_round(found, wanted)]
         return next(filter(None, problems), "")
-
-    async def _follow(self, sources: list[Source]) -> None:
-        if sources == self._sources:
-            return
-        await self._reflectors.stop()
-        self._sources, self._found = sources, [Store(lambda: None) for _ in sources]
-        pairs = zip(sources, self._found, strict=True)
-        self._reflectors = Reflectors(
-            *(storing(self.client, source, self._annotated, store) for source, store in pairs)
-        )
-        self._reflectors.start()
 
     def _annotated(self, raw: msgspec.Raw) -> AnnotatedObject:
         metadata, annotation = read(raw, _Object).metadata, self.scheduler.annotation
         value = metadata.annotations.get(annotation, "")
-        fields = (
-            (each.manager, mapped(at(each.fields_v1, "f:metadata.f:annotations"))) for each in metadata.managed_fields
-        )
-        writers = {manager for manager, annotations in fields if f"f:{annotation}" in annotations}
-        owners = tuple(each.uid for each in metadata.owner_references)
-        return AnnotatedObject(
-            metadata.namespace, metadata.name, owners, value, not value or writers == {FIELD_MANAGER}
-        )
+        writers = {
+            each.manager
+            for each in metadata.managed_fields
+            if f"f:{annotation}" in mapped(at(each.fields_v1, "f:metadata.f:annotations"))
+        }
+        owners, ours = tuple(each.uid for each in metadata.owner_references), not value or writers == {FIELD_MANAGER}
+        return AnnotatedObject(metadata.namespace, metadata.name, owners, value, ours)
 
     async def _write(self, uid: str, there: AnnotatedObject, value: str) -> str:
         """Write an annotation. Return the problem, "" without one. An object that is gone or new needs no write."""

@@ -57,9 +57,14 @@ class Event(msgspec.Struct):
 class ObjectMeta(msgspec.Struct, rename="camel"):
     """The metadata that identify an object and its state."""
 
+    namespace: str = ""
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class _Object(msgspec.Struct):
@@ -234,22 +239,16 @@ class Client:
     async def watch(
         self, path: str, resource_version: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        query = {
-            "timeoutSeconds": str(WATCH_SECONDS),
-            **(params or {}),
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-        }
+        query = {"timeoutSeconds": str(WATCH_SECONDS), **(params or {}), "watch": "true"}
+        query |= {"allowWatchBookmarks": "true", "resourceVersion": resource_version}
         request = ApiRequest("GET", path, query, accept=METADATA if metadata_only else JSON)
         async with self._api.stream(request, SILENCE_SECONDS) as pieces:
             yield events_of(pieces, path)
 
-    async def create(
-        self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
-    ) -> Tree:
+    async def create(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS) -> Tree:
         """Create an object in the list at `path`, and return it as stored. Raises Conflict if its name is taken."""
-        return tree_of(await self._api.send(ApiRequest("POST", path, {"fieldManager": manager}, body), seconds), path)
+        request = ApiRequest("POST", path, {"fieldManager": FIELD_MANAGER}, body)
+        return tree_of(await self._api.send(request, seconds), path)
 
     async def try_create(self, path: str, body: Tree, warnings: list[str], *, seconds: float) -> None:
         """Create an object in a dry run, which stores nothing. `warnings` gets the warnings of a refusal too."""
@@ -260,14 +259,13 @@ class Client:
         finally:
             warnings += map(warning_text, headers)
 
-    async def replace(
-        self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
-    ) -> Tree:
+    async def replace(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS) -> Tree:
         """Replace the object at `path`, and return it as stored.
 
         Raises Conflict if the stored object has another resourceVersion than `body`.
         """
-        return tree_of(await self._api.send(ApiRequest("PUT", path, {"fieldManager": manager}, body), seconds), path)
+        request = ApiRequest("PUT", path, {"fieldManager": FIELD_MANAGER}, body)
+        return tree_of(await self._api.send(request, seconds), path)
 
     async def patch(
         self,
@@ -290,9 +288,7 @@ class Client:
         request = ApiRequest("PATCH", path, {"fieldManager": manager}, body, content_type)
         return tree_of(await self._api.send(request, seconds), path)
 
-    async def delete(
-        self, path: str, *, version: str, uid: str = "", grace: int | None = None, seconds: float = LOOKUP_SECONDS
-    ) -> None:
+    async def delete(self, path: str, *, version: str, uid: str = "", grace: int | None = None) -> None:
         """Delete an object at a resourceVersion. Conflict where it is at another one, or has another `uid`.
 
         `grace` is in seconds; None: the object's own.
@@ -300,4 +296,4 @@ class Client:
         preconditions = {"resourceVersion": version} | ({"uid": uid} if uid else {})
         in_time = {} if grace is None else {"gracePeriodSeconds": grace}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **in_time}
-        await self._api.send(ApiRequest("DELETE", path, body=options), seconds)
+        await self._api.send(ApiRequest("DELETE", path, body=options), LOOKUP_SECONDS)

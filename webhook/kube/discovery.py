@@ -1,14 +1,20 @@
-"""Finds what the API server serves: the version of an API, and the resource of a word that kubectl would accept."""
+"""Asks the API server what it serves, whose a token is, and what a user may do.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+"""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 import msgspec
 
-from webhook.kube.client import Client
+from webhook.kube.client import Client, path
 from webhook.kube.errors import Failed, NotFound
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Missing
+from webhook.objects.user import User
+from webhook.objects.view import View, read
 
 CACHE_SECONDS = 300.0
 
@@ -104,3 +110,40 @@ async def server_version(client: Client) -> tuple[int, int]:
     found = await client.get("/version")
     major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
     return major, minor
+
+
+_AUTHORIZATION = "authorization.k8s.io/v1"
+
+V = TypeVar("V", bound=View)
+
+
+class _Access(View, frozen=True):
+    allowed: bool = False
+
+
+async def ask(client: Client, api_version: str, kind: str, spec: Mapping[str, object], shape: type[V]) -> V:
+    """Return the status of such a review, which the API server answers and does not store. Raises ApiError."""
+    body = {"apiVersion": api_version, "kind": kind, "spec": spec}
+    answer = await client.create(path(api_version, f"{kind.lower()}s"), body)
+    return read(msgspec.json.encode(answer.get("status") or {}), shape)
+
+
+async def is_allowed(client: Client, user: User | None, attributes: Mapping[str, object]) -> bool:
+    """Tell whether a user may do this; None is the client's own user. Raises ApiError.
+
+    `attributes` are the resourceAttributes or nonResourceAttributes of a SubjectAccessReview.
+    """
+    if user is None:
+        return (await ask(client, _AUTHORIZATION, "SelfSubjectAccessReview", attributes, _Access)).allowed
+    groups, extra = map(msgspec.json.decode, (user.groups, user.extra))
+    who = {"user": user.username, "uid": user.uid, "groups": groups, "extra": extra}
+    return (await ask(client, _AUTHORIZATION, "SubjectAccessReview", {**who, **attributes}, _Access)).allowed
+
+
+def use_of_class(name: str, namespace: str) -> dict[str, object]:
+    """Return the attributes of the verb `use` on a PriorityClass.
+
+    With the namespace, RBAC counts RoleBindings there too, although the class has none.
+    """
+    attributes = {"group": "scheduling.k8s.io", "resource": "priorityclasses", "verb": "use"}
+    return {"resourceAttributes": {**attributes, "name": name, "namespace": namespace}}

@@ -110,12 +110,10 @@ def _content(place: Path) -> _Content | None:
     """Return the content of a file; None if it is empty, or does not exist."""
     try:
         found = yaml.safe_load(place.read_text(encoding="utf-8")) if place.exists() else None
-        return found and _Content(
-            clusters=_entries(found, "cluster"),
-            users=_entries(found, "user"),
-            contexts=_entries(found, "context"),
-            current=str(found.get("current-context") or ""),
-        )
+        if not found:
+            return None
+        clusters, users, contexts = (_entries(found, key) for key in ("cluster", "user", "context"))
+        return _Content(clusters, users, contexts, str(found.get("current-context") or ""))
     except OSError as error:
         raise unusable(f"{place}: {error.strerror}") from error
     except UnicodeDecodeError as error:

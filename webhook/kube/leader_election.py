@@ -96,17 +96,10 @@ class LeaderElection(BaseLock):
     async def run(self, lead: Lead) -> None:
         """Compete for ever, and lead while the Lease is ours. Give it up when `lead` ends."""
         while True:
-            election: Any = Election(
-                Config(
-                    self,
-                    lease_duration=self._seconds,
-                    # the library's proportions: 15 s, 10 s, 2 s
-                    renew_deadline=self._seconds * 2 / 3,
-                    retry_period=max(self._seconds / 7.5, 1.0),
-                    onstarted_leading=_nothing,
-                    onstopped_leading=_nothing,
-                )
-            )
+            # the library's proportions: 15 s, 10 s, 2 s
+            renew_deadline, retry_period = self._seconds * 2 / 3, max(self._seconds / 7.5, 1.0)
+            config = Config(self, self._seconds, renew_deadline, retry_period, _nothing, _nothing)
+            election: Any = Election(config)
             await election.acquire()
             log.info("leading", {"identity": self.identity})
             tasks = [asyncio.ensure_future(lead(self._was_new)), asyncio.ensure_future(election.renew_loop())]

@@ -34,14 +34,14 @@ BREATH = 50
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A list to follow. `key` identifies the objects, by uid, or by name if names are unique.
+    """A list to follow. `key` identifies the objects, by uid, by name if names are unique, or by namespace/name.
 
     `metadata_only`: only the metadata of objects are sent.
     """
 
     path: str
     params: Mapping[str, str] = msgspec.field(default_factory=dict)
-    key: Literal["name", "uid"] = "name"
+    key: Literal["name", "uid", "path"] = "name"
     metadata_only: bool = False
 
 
@@ -170,7 +170,7 @@ class Reflector(Generic[T]):
             self._watching = None
 
     def _key(self, metadata: ObjectMeta) -> str:
-        return metadata.uid if self.source.key == "uid" else metadata.name
+        return str(getattr(metadata, self.source.key))
 
 
 PATIENCE = 10.0

@@ -15,8 +15,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.kube.access import ask, is_allowed
 from webhook.kube.client import Client
+from webhook.kube.discovery import ask, is_allowed
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.user import User

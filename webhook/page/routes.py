@@ -8,7 +8,6 @@ token by itself. The content is gathered at each request, from what this process
    for each tier, and below it how many pods each lost to preemptions.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -56,21 +55,8 @@ class Choice(msgspec.Struct, frozen=True):
         reload = query.get("reload", "")
         return cls(tenant, tier, bool(query.get("refused")), reload if reload in SECONDS else "")
 
-    def of_tenants(self, found: Sequence[TenantShown]) -> Sequence[TenantShown]:
-        """Return the chosen tenant, or all; of very many only the worst off, the worst first."""
-        if self.tenant:
-            return [each for each in found if each.name == self.tenant]
-        if len(found) <= MOST_TENANTS:
-            return found
-        fullest = {each.name: max((sum(row.shares) for row in each.rows), default=0.0) for each in found}
-        worst = sorted(found, key=lambda each: (not each.problems, -fullest[each.name], each.name))
-        return worst[:MOST_TENANTS]
-
     def has(self, tenant: str, tier: str) -> bool:
         return self.tenant in ("", tenant) and self.tier in ("", tier)
-
-
-EVERYTHING = Choice()
 
 
 SHOWN = 100
@@ -79,22 +65,12 @@ MOST_WAITING = 30
 MOST_NAMED = 3
 
 
-class ChartShown(msgspec.Struct, frozen=True):
-    """The chart. `drawn` is "" while there is nothing to draw, `prometheus` if none is named.
-
-    `problem` says why Prometheus gave nothing, so that the chart has this replica's own counts.
-    """
-
-    drawn: str = ""
-    prometheus: str = ""
-    problem: str = ""
-
-
 class PageContent(msgspec.Struct, frozen=True):
     """The content of the page. `health` has the problem of each checked thing, "" for none.
 
     `leader` is the replica that leads, "" for none, and `forward` the command that opens its page. `gpus` is None while
-    this replica does not lead, or has not read all pods yet.
+    this replica does not lead, or has not read all pods yet. `verdicts`, `preemptions` and `use` are all that this
+    replica has counted, the latest verdict or preemption first. `day` is the answer of the Prometheus with that name.
     """
 
     replica: str
@@ -105,16 +81,25 @@ class PageContent(msgspec.Struct, frozen=True):
     gpus: GpusNow | None
     posture: Posture
     tenants: Sequence[TenantShown]
-    verdicts: Sequence[VerdictGroup]
-    preemptions: Sequence[Preemption]
-    chart: ChartShown = ChartShown()
-    choice: Choice = EVERYTHING
+    verdicts: Iterable[VerdictGroup]
+    preemptions: Iterable[Preemption]
+    use: Iterable[UseAt] = ()
+    prometheus: str = ""
+    day: DayOfUse | None = None
+    choice: Choice = Choice()
     at_risk: RisksOf = msgspec.field(default_factory=dict)
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
-        """Return the tenants in the table."""
-        return self.choice.of_tenants(self.tenants)
+        """Return the chosen tenant, or all; of very many only the worst off, the worst first."""
+        found = self.tenants
+        if self.choice.tenant:
+            return [each for each in found if each.name == self.choice.tenant]
+        if len(found) <= MOST_TENANTS:
+            return found
+        fullest = {each.name: max((sum(row.shares) for row in each.rows), default=0.0) for each in found}
+        worst = sorted(found, key=lambda each: (not each.problems, -fullest[each.name], each.name))
+        return worst[:MOST_TENANTS]
 
     @property
     def waits_chosen(self) -> Sequence[Waits]:
@@ -122,9 +107,23 @@ class PageContent(msgspec.Struct, frozen=True):
         return [each for each in self.gpus.waits if self.choice.has(each.tenant, each.tier)] if self.gpus else ()
 
     @property
+    def verdicts_chosen(self) -> Sequence[VerdictGroup]:
+        """Return the chosen verdicts, without admitted ones on request."""
+        choice = self.choice
+        chosen = (each for each in self.verdicts if choice.has(each.last.tenant, each.last.tier))
+        return list(islice((each for each in chosen if each.last.reason or not choice.refused), SHOWN))
+
+    @property
+    def preemptions_chosen(self) -> Sequence[Preemption]:
+        """Return the preemptions with a chosen pod as victim or preemptor."""
+        pods = ((each, filter(None, (each.victim, each.preemptor))) for each in self.preemptions)
+        chosen = (each for each, its in pods if any(self.choice.has(pod.tenant, pod.tier) for pod in its))
+        return list(islice(chosen, SHOWN))
+
+    @property
     def evictions(self) -> Evictions:
         """Return the shown evictions."""
-        return Evictions.of(self.preemptions)
+        return Evictions.of(self.preemptions_chosen)
 
     @property
     def risks_chosen(self) -> Sequence[TierAtRisk]:
@@ -141,66 +140,17 @@ class PageContent(msgspec.Struct, frozen=True):
         of_nodes = (f"nodes with GPU pods that are not Ready: {first_of(lost, MOST_NAMED)}",) if lost else ()
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_nodes, *of_tenants)
 
+    def chart(self) -> tuple[str, str]:
+        """Return the chart, "" while there is nothing to draw, and why Prometheus gave nothing.
 
-async def _no_day() -> None:
-    """Stand in for a Prometheus, where none is named: there is no data of a day."""
-
-
-class Sources(msgspec.Struct, frozen=True):
-    """The source of each part, asked at each request. `day` asks the Prometheus with that name, if one is named."""
-
-    replica: str
-    leads: Callable[[], bool]
-    leader: Callable[[], str]
-    forward: Callable[[str], str]
-    health: Callable[[], Mapping[str, str]]
-    gpus: Callable[[], Awaitable[GpusNow | None]]
-    posture: Callable[[], Awaitable[Posture]]
-    tenants: Callable[[], Sequence[TenantShown]]
-    verdicts: Iterable[VerdictGroup]
-    preemptions: Iterable[Preemption]
-    use: Iterable[UseAt] = ()
-    prometheus: str = ""
-    day: Callable[[], Awaitable[DayOfUse]] | None = None
-    at_risk: Callable[[], RisksOf] = dict
-
-    async def content(self, choice: Choice = EVERYTHING) -> PageContent:
-        """Return the whole content as it is now."""
-        leader, day_of = self.leader(), self.day or _no_day
-        gpus, day, posture = await asyncio.gather(self.gpus(), day_of(), self.posture())
-
-        # Without admitted verdicts on request, and only preemptions with a chosen pod as victim or preemptor.
-        verdicts = (
-            each
-            for each in self.verdicts
-            if choice.has(each.last.tenant, each.last.tier) and (each.last.reason or not choice.refused)
-        )
-        pods = ((each, filter(None, (each.victim, each.preemptor))) for each in self.preemptions)
-        preemptions = (each for each, its in pods if any(choice.has(pod.tenant, pod.tier) for pod in its))
-
-        # The Prometheus' last day, or this replica's own counts.
-        tiers = [each.name for each in posture.tiers]
-        drawn = use_chart(day.seen, tiers, day.evicted) if day else ""
-        chart = ChartShown(drawn, self.prometheus)
-        if not drawn:
-            counted = use_chart(tuple(self.use), tiers, evicted_of(self.preemptions))
-            problem = day.problem or "so far it has seen less than ten minutes" if day else ""
-            chart = ChartShown(counted, self.prometheus, problem)
-        return PageContent(
-            self.replica,
-            self.leads(),
-            leader,
-            self.forward(leader) if leader else "",
-            self.health(),
-            gpus,
-            posture,
-            self.tenants(),
-            tuple(islice(verdicts, SHOWN)),
-            tuple(islice(preemptions, SHOWN)),
-            chart,
-            choice,
-            self.at_risk(),
-        )
+        It has the Prometheus' last day, or this replica's own counts.
+        """
+        tiers = [each.name for each in self.posture.tiers]
+        drawn = use_chart(self.day.seen, tiers, self.day.evicted) if self.day else ""
+        if drawn:
+            return drawn, ""
+        problem = self.day.problem or "so far it has seen less than ten minutes" if self.day else ""
+        return use_chart(tuple(self.use), tiers, evicted_of(self.preemptions)), problem
 
 
 _PAGE = Environment(
@@ -215,10 +165,11 @@ _PAGE = Environment(
 
 def rendered(content: PageContent) -> str:
     """Return the whole page."""
-    picture, chart = Markup(posture_picture(content.posture)), Markup(content.chart.drawn)  # noqa: S704 - they escape names
+    drawn, problem = content.chart()
+    picture, chart = Markup(posture_picture(content.posture)), Markup(drawn)  # noqa: S704 - they escape names
     now = _clock(datetime.now(UTC).timestamp())
     bounds = {"most_waiting": MOST_WAITING, "most_tenants": MOST_TENANTS, "seconds": SECONDS}
-    return _PAGE.render(c=content, picture=picture, chart=chart, clock=_clock, now=now, **bounds)
+    return _PAGE.render(c=content, picture=picture, chart=chart, problem=problem, clock=_clock, now=now, **bounds)
 
 
 def _clock(seconds: float) -> str:
@@ -235,12 +186,16 @@ _HEADERS: Mapping[str, str] = {
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
-def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
+Content = Callable[[Choice], Awaitable[PageContent]]
+"""Returns the content as it is now, for a reader's choice."""
+
+
+def page_app(content: Content, readers: Readers | None = None) -> Starlette:
     """Return the app of a port: the page at /, for these readers, or for callers with a loopback name."""
 
     async def page(request: Request) -> Response:
-        content = await sources.content(Choice.of(request.query_params))
-        return HTMLResponse(rendered(content), headers=dict(_HEADERS))
+        chosen = await content(Choice.of(request.query_params))
+        return HTMLResponse(rendered(chosen), headers=dict(_HEADERS))
 
     local = Middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL), www_redirect=False)
     guarded = Middleware(Guard, readers=readers) if readers else local

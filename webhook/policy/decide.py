@@ -43,7 +43,7 @@ from webhook.policy.placement import (
     plan_placement,
     plan_scheduling,
 )
-from webhook.policy.preemption.tolerations import ReservedNodesAccess, reserved_nodes_access
+from webhook.policy.preemption.node_state import ReservedNodesAccess, reserved_nodes_access
 from webhook.policy.quota.charges import Charge, GangPart, flavor_of, flavor_on, tier_counted
 from webhook.policy.quota.demand import demand_of, gpus_of_pods, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.refusals import beyond_budgets

@@ -11,8 +11,8 @@ from webhook.objects.refusal import Phrase
 from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
-from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import ObjectVerdict
+from webhook.report.posture import NodeReservation
 from webhook.report.shown import Gpus, Shown
 from webhook.report.tenants import RowShown
 from webhook.report.waiting import Eviction, RefusedPods

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import msgspec
 
-from webhook.cluster.listed import GpuNode, listed_namespaces, tenant_quotas
+from webhook.cluster.listed import GpuNode, listed_namespaces, no_claims, pods_with_json, tenant_quotas
 from webhook.kube.client import Client
 from webhook.ledger.protocol import Holding
 from webhook.policy.checkpoint.work_lost import Work, summed, work_since
@@ -58,12 +58,10 @@ async def read_risks(client: Client, policy: TierPolicy, names: Sequence[str] = 
     Only the program knows when it last saved, so the result is an upper bound: the work since the pod's start. Claims
     are not read: a pod says what it was admitted with.
     """
-    from webhook.cluster.pod_listing import list_pods, no_claims  # noqa: PLC0415 - imports what most commands don't need
-
     ranked = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
     homes = {each.name: tenant_among(ranked, each.labels) for each in await listed_namespaces(client)}
     found, now = defaultdict[tuple[str, str, bool], float](float), datetime.now(UTC).timestamp()
-    async for pod in list_pods(client, policy, no_claims):
+    async for _, pod in pods_with_json(client, policy, no_claims):
         work, tenant = work_since(pod.gpus + pod.claimed, now, None, pod.work_to_lose), homes.get(pod.namespace)
         name = tenant.name if tenant else ""
         if work is not None and pod.node and (not names or name in names):

@@ -99,26 +99,36 @@ def merged(rooms: Sequence[Room]) -> Room:
     )
 
 
+def total_of(name: str, those: Iterable[NodeForPod | GpuHolder]) -> Decimal:
+    """Return the GPUs of that name of nodes or of pods."""
+    return sum((each.gpus.get(name, Decimal(0)) for each in those), Decimal(0))
+
+
 @dataclass(slots=True)
 class NodeRoom:
-    """A node with the pods on it."""
+    """A node with the pods on it, for a waiting pod."""
 
     node: NodeForPod
+    waiting: Waiting
     holders: list[GpuHolder] = field(default_factory=list)
-
-    def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
-        """Return the unused GPUs of that name."""
-        gone = {id(each) for each in without}
-        in_use = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
-        return max(self.node.gpus.get(name, Decimal(0)) - in_use, Decimal(0))
 
     @property
     def ending(self) -> list[GpuHolder]:
         return [each for each in self.holders if each.ends_in is not None]
 
-    def has_room(self, asks: Asked, *, without: Iterable[GpuHolder] = ()) -> bool:
-        gone = list(without)
-        return all(self.left(name, without=gone) >= gpus for name, gpus in asks.items())
+    @property
+    def lower(self) -> list[GpuHolder]:
+        """Return the pods of a lower priority."""
+        return [each for each in self.holders if each.priority < self.waiting.priority]
+
+    def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
+        """Return the unused GPUs of that name."""
+        gone = {id(each) for each in without}
+        in_use = total_of(name, (each for each in self.holders if id(each) not in gone))
+        return max(self.node.gpus.get(name, Decimal(0)) - in_use, Decimal(0))
+
+    def has_room(self, *, without: Sequence[GpuHolder] = ()) -> bool:
+        return all(self.left(name, without=without) >= gpus for name, gpus in self.waiting.asks.items())
 
 
 def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iterable[GpuHolder] | None) -> Room:
@@ -140,7 +150,7 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     large = _large_nodes(waiting, fitting, holders or ())
     if not large:
         (name, gpus), *_ = waiting.asks.items()
-        most = max(each.gpus.get(name, Decimal(0)) for each in fitting)
+        most = max(total_of(name, [each]) for each in fitting)
         too_large = (
             f"It can never run: it asks for {written(gpus)} {name}, and the largest node that accepts it has "
             f"{written(most)}. Ask for fewer in each pod."
@@ -149,9 +159,8 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
     if holders is None:
         return Room(asks, (), None)
     free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
-    zero = Decimal(0)
     holding = (
-        (each, _why(waiting, each, node), id(each), sum((each.gpus.get(name, zero) for name in waiting.asks), zero))
+        (each, _why(each, node), id(each), sum((total_of(name, [each]) for name in waiting.asks), Decimal(0)))
         for node in large.values()
         for each in node.holders
     )
@@ -170,10 +179,7 @@ def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], o
     holding = [each for node in large.values() for each in node.holders if each.gpus.get(name)]
     free: dict[str, Gpus] | None = None
     if holding:
-        used, most = (
-            sum((each.gpus.get(name, Decimal(0)) for each in those), Decimal(0))
-            for those in (holding, [node.node for node in large.values()])
-        )
+        used, most = total_of(name, holding), total_of(name, (each.node for each in large.values()))
         names = first_of([each.name for each in holding], MOST_NAMED)
         free = dict[str, Gpus].fromkeys(large, 0) if used >= most else None
         sentences.append(f"Pods of its namespace use {written(used)} of the {written(most)} GPUs there: {names}.")
@@ -188,17 +194,16 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
     None too if a node has room already, or after pods that end: then it waits for something else.
     """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), holders)
-    if waiting.evicts != "lower" or any(each.has_room(waiting.asks, without=each.ending) for each in large.values()):
+    if waiting.evicts != "lower" or any(each.has_room(without=each.ending) for each in large.values()):
         return None
-    helpful = (each for each in large.values() if _after_evictions(waiting, each))
-    lower = (each for node in helpful for each in node.holders if each.priority < waiting.priority)
+    lower = (each for node in large.values() if node.has_room(without=node.lower) for each in node.lower)
     return min(lower, key=lambda each: each.priority, default=None)
 
 
 def _large_nodes(waiting: Waiting, nodes: Iterable[NodeForPod], holders: Iterable[GpuHolder]) -> dict[str, NodeRoom]:
     """Return the nodes with enough GPUs for it, whoever holds them, with the pods on them."""
-    every = {each.name: NodeRoom(each) for each in nodes}
-    large = {name: each for name, each in every.items() if each.has_room(waiting.asks)}
+    every = {each.name: NodeRoom(each, waiting) for each in nodes}
+    large = {name: each for name, each in every.items() if each.has_room()}
     for holder in holders:
         if holder.node in large:
             large[holder.node].holders.append(holder)
@@ -208,7 +213,7 @@ def _large_nodes(waiting: Waiting, nodes: Iterable[NodeForPod], holders: Iterabl
 def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
     (name, gpus), *_ = waiting.asks.items()
     free = {node: each.left(name) for node, each in nodes.items() if each.left(name)}
-    roomy = [node for node, each in nodes.items() if each.has_room(waiting.asks)]
+    roomy = [node for node, each in nodes.items() if each.has_room()]
     total = sum(free.values(), Decimal(0))
     if waiting.nominated:
         nominated = nodes.get(waiting.nominated)
@@ -237,24 +242,23 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
 
 
 def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
-    lower = [each for node in nodes.values() for each in node.holders if each.priority < waiting.priority]
     if waiting.evicts == "adoption":
         yield "No tier evicts anybody while adoption is on: it starts when pods there end."
     elif waiting.evicts == "never":
         tier = f"Its tier {waiting.tier}" if waiting.tier else "Its PriorityClass"
         never = f"{tier} evicts nobody (preemptionPolicy Never)"
         yield f"{never}: wait until pods there end, or use a tier that evicts them."
-    elif not lower:
+    elif not any(node.lower for node in nodes.values()):
         own = f"{waiting.tier}'s" if waiting.tier else f"its own, {waiting.priority}"
         yield f"No pod there has a lower priority than {own}: it starts when pods there end."
-    elif not any(_after_evictions(waiting, node) for node in nodes.values()):
+    elif not any(node.has_room(without=node.lower) for node in nodes.values()):
         yield (
             "Evicting the pods of lower tiers would free too few GPUs on each node: it starts when pods there end. "
             "Or ask for fewer GPUs in each pod."
         )
     else:
         # The scheduler prefers nodes where the evictions lose least.
-        works = [[each.work for each in _victims(waiting, node) if each.work] for node in nodes.values()]
+        works = [[each.work for each in _victims(node) if each.work] for node in nodes.values()]
         work = max((summed(each) for each in works if each), key=lambda each: each.gpu_seconds, default=None)
         loses = f"; evicting them now loses {work}" if work else ""
         yield f"The scheduler may evict pods of lower tiers for it{loses}. {SOON}"
@@ -263,21 +267,16 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
 SOON = "If it does not within seconds, its own words say why."
 
 
-def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:
+def _victims(node: NodeRoom) -> list[GpuHolder]:
     """Return the scheduler's victims: of the lower pods, the most important stay while there is room."""
-    if not _after_evictions(waiting, node):
+    gone = node.lower
+    if not node.has_room(without=gone):
         return []
-    gone = [each for each in node.holders if each.priority < waiting.priority]
     for each in sorted(gone, key=lambda holder: (-holder.priority, holder.created)):
         others = [other for other in gone if other is not each]
-        if node.has_room(waiting.asks, without=others):
+        if node.has_room(without=others):
             gone = others
     return gone
-
-
-def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
-    lower = [each for each in node.holders if each.priority < waiting.priority]
-    return node.has_room(waiting.asks, without=lower)
 
 
 def grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
@@ -297,7 +296,8 @@ def grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[
     )
 
 
-def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
+def _why(holder: GpuHolder, node: NodeRoom) -> str:
+    waiting = node.waiting
     if holder.ends_in is not None:
         return "ending: its GPUs become free when it has saved"
     if holder.priority > waiting.priority:
@@ -306,5 +306,5 @@ def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
         return "no: the same priority"
     if waiting.evicts != "lower":
         return "no: lower priority, but the waiting pod evicts nobody"
-    fits = _after_evictions(waiting, node)
+    fits = node.has_room(without=node.lower)
     return "yes: lower priority" if fits else "no: lower priority, but too few GPUs on its node"

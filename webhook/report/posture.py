@@ -5,18 +5,20 @@ lower priority, unless its preemptionPolicy is Never; of equal priority nobody i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Literal, Self
 
+from webhook.kube.client import RFC_3339
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused, first_of
+from webhook.objects.refusal import Phrase, Refused, first_of
 from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import Work
+from webhook.policy.preemption.reservation import Reservation
 from webhook.policy.quota.tenant_status import unknown_and_effect, unknown_names
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply, evicts_for_devices
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import HookKind, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
-from webhook.report.node_reservation import NodeReservation
 from webhook.report.shown import Shown
 from webhook.sentences.sentence import sentence
 
@@ -86,6 +88,40 @@ class DraPosture(Shown, frozen=True):
         )
 
 
+class NodeReservation(Shown, frozen=True):
+    """The nodes of one reservation. `pod` is one of the pods that they are reserved for, with the number of the others.
+
+    `until` is in RFC 3339.
+    """
+
+    nodes: tuple[str, ...]
+    pod: str
+    tier: str
+    until: str
+
+    @classmethod
+    def of(cls, found: Reservation, pod: str = "") -> Self:
+        """Return it with this pod, or with the first of its pods."""
+        pods, others = pod or found.name, len(found.pods) - 1
+        pods += f" and {others} other pod{'s' if others > 1 else ''}" if others > 0 else ""
+        return cls(found.nodes, pods, found.tier, datetime.fromtimestamp(found.until, UTC).strftime(RFC_3339))
+
+    @property
+    def said(self) -> str:
+        return self._said("nodes-reserved-for-others")
+
+    @property
+    def said_to_its_pod(self) -> str:
+        return self._said("nodes-reserved-for-it")
+
+    def _said(self, phrase: str) -> str:
+        return sentence(Phrase(phrase, nodes=self.nodes, pod=self.pod, tier=self.tier, until=self.until))
+
+
+def reservations_shown(found: Iterable[Reservation]) -> tuple[NodeReservation, ...]:
+    return tuple(sorted(map(NodeReservation.of, found), key=lambda each: each.nodes))
+
+
 class Posture(Shown, frozen=True):
     """The posture, the highest tier first. `dra` is where tiers evict nobody, as far as the nodes are known.
 
@@ -121,11 +157,17 @@ def posture_of(
                 live[tier.name] = live_class(tier, classes, adoption=policy.adoption)
         except Refused as problem:
             refused[tier.name] = sentence(problem.refusal)
+    foreign: list[ClassPosture] = []
+    own_values = {tier.name: PriorityClass(tier.name, tier.value) for tier in policy.tiers}
+    for each in sorted((classes or {}).values(), key=lambda found: (-found.value, found.name)):
+        evicts = () if policy.tiers.of_class(each.name) else _lower(each, own_values)
+        if evicts:
+            foreign.append(ClassPosture(each.name, each.value, evicts))
     return Posture(
         mode=policy.mode.name,
         adoption=policy.adoption,
         tiers=tuple(_tier(tier, live, policy, refused[tier.name]) for tier in policy.tiers),
-        classes=tuple(_foreign(policy, classes or {})),
+        classes=tuple(foreign),
         tenants=tuple(_tenant(each, policy) for each in sorted(tenants, key=lambda tenant: tenant.name)),
         dra=dra_posture(policy, supply),
         device_preemption=policy.device_preemption,
@@ -184,15 +226,6 @@ def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
 
 _SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")
 """The hooks that save nothing. A sleep lets requests end."""
-
-
-def _foreign(policy: TierPolicy, classes: Mapping[str, PriorityClass]) -> Iterator[ClassPosture]:
-    """Yield the foreign classes, the highest first."""
-    live = {tier.name: PriorityClass(tier.name, tier.value) for tier in policy.tiers}
-    for each in sorted(classes.values(), key=lambda found: (-found.value, found.name)):
-        evicts = () if policy.tiers.of_class(each.name) else _lower(each, live)
-        if evicts:
-            yield ClassPosture(each.name, each.value, evicts)
 
 
 def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:

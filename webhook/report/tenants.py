@@ -185,23 +185,17 @@ def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Itera
     for budget in tenant.budgets:
         if used := noted(status, budget):
             note = note_of(budget, used)
-            hours, spent = as_number(Decimal(note["usedHours"])), as_number(budget.gpu_hours)
+            begins, until, runs_out = note["from"], note.get("until", ""), note.get("runsOut", "")
+            gpu_hours, used_hours = as_number(budget.gpu_hours), as_number(Decimal(note["usedHours"]))
             words = sentence(state_of(budget, used))
             if budget.flavor in of_hour:
                 words += f"; they cost {used.gpu_seconds / HOUR * of_hour[budget.flavor]:,.2f}"
-            of = row_name(budget.tier, budget.flavor) or "total"
-            yield BudgetShown(
-                of=of,
-                row=budget.row.label,
-                per=budget.per or "",
-                gpu_hours=spent,
-                used_hours=hours,
-                used_up=is_used_up(budget, used),
-                begins=note["from"],
-                until=note.get("until", ""),
-                runs_out=note.get("runsOut", ""),
-                sentence=words,
+            of, row, used_up = (
+                row_name(budget.tier, budget.flavor) or "total",
+                budget.row.label,
+                is_used_up(budget, used),
             )
+            yield BudgetShown(of, row, budget.per or "", gpu_hours, used_hours, used_up, begins, until, runs_out, words)
 
 
 def not_ready(found: TenantQuota) -> str:
@@ -212,19 +206,15 @@ def not_ready(found: TenantQuota) -> str:
 
 
 def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
-    tiers, entries = (_trees(status.get(name)) for name in ("tiers", "entries"))
-    shown = tuple(_entry(nth, each, budgets) for nth, each in enumerate(entries, 1))
-    gpus = as_number(sum((_gpus(each.get("gpus")) for each in tiers), Decimal(0)))
-    return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), shown)
-
-
-def _entry(nth: int, entry: dict[str, Any], budgets: Collection[str]) -> QueuedShown:
-    namespace, workload, uid, tier, since, short = (
-        str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
-    )
-    gpus = as_number(_gpus(entry.get("gpus")))
-    pods, for_hours = _number(entry.get("pods")), short in budgets
-    return QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, for_hours)
+    shown = []
+    for nth, entry in enumerate(_trees(status.get("entries")), 1):
+        namespace, workload, uid, tier, since, short = (
+            str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
+        )
+        pods, gpus = _number(entry.get("pods")), as_number(_gpus(entry.get("gpus")))
+        shown.append(QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, short in budgets))
+    gpus = as_number(sum((_gpus(each.get("gpus")) for each in _trees(status.get("tiers"))), Decimal(0)))
+    return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), tuple(shown))
 
 
 def _trees(value: object) -> list[dict[str, Any]]:

@@ -72,7 +72,12 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     Controllers double the wait after each try, so the next wait is about as long as all before it since a pod was
     admitted: `created` is when the newest pod was, by the uid of its controller.
     """
-    found = sorted(_reported(events), key=lambda each: each[0])
+    found: list[tuple[datetime, datetime, Tree]] = []
+    for each in events:
+        reported = reported_at(each)
+        if each.get("reason") in REASONS and reported is not None:
+            found.append((reported, _time(each.get("firstTimestamp") or each.get("eventTime")) or reported, each))
+    found.sort(key=lambda each: each[0])
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
@@ -106,13 +111,6 @@ def _sort(event: Tree) -> tuple[object, ...]:
     return (event.get("reason"), *(at(event, f"involvedObject.{name}") for name in ("kind", "name", "uid")))
 
 
-def _reported(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:
-    for event in events:
-        last = reported_at(event)
-        if event.get("reason") in REASONS and last is not None:
-            yield last, _time(event.get("firstTimestamp") or event.get("eventTime")) or last, event
-
-
 def reported_at(event: Tree) -> datetime | None:
     """Return when an Event was last reported; None if it does not say."""
     series = event.get("series") or {}
@@ -135,11 +133,10 @@ def _time(text: object) -> datetime | None:
 def long_time(time: timedelta) -> str:
     """Return text such as: 40 seconds, 3 minutes, 5 hours."""
     seconds = max(round(time.total_seconds()), 1)
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= size * (2 if size > 1 else 1):
-            number = round(seconds / size)
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return "1 second"
+    units = ((2, 86400, "day"), (2, 3600, "hour"), (2, 60, "minute"), (1, 1, "second"))
+    size, unit = next((size, unit) for least, size, unit in units if seconds >= least * size)
+    number = round(seconds / size)
+    return f"{number} {unit}{'s' if number > 1 else ''}"
 
 
 class Eviction(Shown, frozen=True):

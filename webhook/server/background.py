@@ -2,24 +2,22 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.asked_saves import AskedSaves
-from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.asked_saves import AskedSaves, EndingNodes, SaveReports
+from webhook.controllers.backstop_writer import BackstopWriter
 from webhook.controllers.device_preemption import DevicePreemption
-from webhook.controllers.ending_nodes import EndingNodes
-from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.evicted_pods import EvictedPods
+from webhook.controllers.event_writer import EventWriter, PreemptionRecorder, VerdictEvents
+from webhook.controllers.evicted_pods import EvictedPods, PreemptionWatch
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
-from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
-from webhook.controllers.preemption_watch import PreemptionWatch
-from webhook.controllers.save_reports import SaveReports
-from webhook.controllers.stuck_pods import StuckPods
-from webhook.controllers.verdict_events import NamespaceEvents, PreemptionRecorder, VerdictEvents
+from webhook.controllers.placements import StuckPods
+from webhook.controllers.rounds import CeilingsWriter, NamespaceEvents, PolicyMap, PolicyPublisher
 from webhook.controllers.work_at_risk import SCHEDULERS, EvictionCosts, Scheduler, WorkAtRisk
 from webhook.kube.client import path
 from webhook.policy.preemption.reservation import ReservationEnd
@@ -33,6 +31,12 @@ from webhook.server.running_ledger import RunningLedger, outermost_by
 from webhook.server.settings import Settings
 
 
+class Part(Protocol):
+    """A part of the background work."""
+
+    async def run(self) -> None: ...
+
+
 class BackgroundWork(msgspec.Struct, frozen=True):
     """The background work. Run `run` as a task. Reviews call `recorder`; all fields but `parts` are for the page."""
 
@@ -41,13 +45,13 @@ class BackgroundWork(msgspec.Struct, frozen=True):
     preemptions: deque[Preemption]
     use: UseOverTime
     at_risk: WorkAtRisk
-    parts: Sequence[Callable[[], Coroutine[None, None, None]]]
+    parts: Sequence[Part]
 
     async def run(self) -> None:
         """Run all parts until cancelled. A part that dies ends all."""
         async with asyncio.TaskGroup() as tasks:
             for part in self.parts:
-                tasks.create_task(part())
+                tasks.create_task(part.run())
 
 
 def background_work(
@@ -60,77 +64,62 @@ def background_work(
     reports: SaveReports,
 ) -> BackgroundWork:
     """Wire the background work. `reports` has what trainings report."""
-    client, outermost = cluster.client, outermost_by(cluster, active)
+    client, known, outermost = cluster.client, cluster.known, outermost_by(cluster, active)
+    current, knows, tenant_name = active.current, ledger.knows_pods, known.tenant_name
     verdicts = VerdictGroups()
     preemptions = deque[Preemption](maxlen=MOST_PREEMPTIONS)
-    notices = VerdictEvents(events, outermost, cluster.known.tenant_uid)
+    notices = VerdictEvents(events, outermost, known.tenant_uid)
 
     def evicted(preemption: Preemption) -> None:
         ledger.placements.note_eviction(preemption)
         _count(metrics, preemption)
 
     preempted = PreemptionRecorder(preemptions, evicted, events, outermost)
-    pods = EvictedPods(client, cluster.known.tenant_name, active.current, ledger.pods.last_used, reports.last_save)
+    pods = EvictedPods(client, tenant_name, current, ledger.pods.last_used, reports.last_save)
     watch = PreemptionWatch(client, pods, lambda: ledger.pods.known_for, preempted)
-    at_risk = WorkAtRisk(ledger.pods.working, cluster.known.tenant_name, reports.last_save)
+    at_risk = WorkAtRisk(ledger.pods.working, tenant_name, reports.last_save)
     metrics.sample("gpu_tiers_at_risk_gpu_seconds", at_risk.samples)
     recorder = Recorder(metrics, notices.tell, verdicts.add)
 
     def enforced(namespace: Namespace) -> bool:
-        return active.current().mode_in(namespace.labels) is Mode.Enforce
+        return current().mode_in(namespace.labels) is Mode.Enforce
 
-    backstop = BackstopWriter(cluster.known, ledger.leading, client, active.current, enforced, events)
+    backstop = BackstopWriter(known, ledger.leading, client, current, enforced, events)
     active.subscribe(backstop.wake)
     ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-    bounds = CeilingsWriter(cluster.known, ledger.leading, client, active.current, ceilings)
+    bounds = CeilingsWriter(known, ledger.leading, client, current, ceilings)
     active.subscribe(bounds.wake)
-    labels = NamespaceEvents(cluster.known, ledger.leading, active.current, events)
+    labels = NamespaceEvents(known, ledger.leading, current, events)
     active.subscribe(labels.wake)
     policy = PolicyMap(settings.namespace, settings.config_map)
-    publisher = PolicyPublisher(cluster.known, ledger.leading, client, active, policy, events)
+    publisher = PolicyPublisher(known, ledger.leading, client, active, policy, events)
     use = UseOverTime()
 
     def looked(used: Mapping[Series, float]) -> None:
-        if ledger.knows_pods():
+        if knows():
             use.add(used)
         else:
             use.forget()
 
-    gpu_seconds = GpuSeconds(
-        lambda seconds, series: metrics.add("gpu_tiers_gpu_seconds_total", seconds, *series),
-        metrics.forget_tenants,
-        ledger.pods.running,
-        cluster.known,
-        report=looked,
-    )
-    stuck = StuckPods(client, active.current, ledger.pods.waiting, ledger.pods.running)
+    def used(seconds: float, series: Series) -> None:
+        metrics.add("gpu_tiers_gpu_seconds_total", seconds, *series)
+
+    gpu_seconds = GpuSeconds(used, metrics.forget_tenants, ledger.pods.running, known, report=looked)
+    stuck = StuckPods(client, current, ledger.pods.waiting, ledger.pods.running)
     metrics.sample("gpu_tiers_inverted_seconds", stuck.inversions)
     metrics.sample("gpu_tiers_stranded_gpus", stuck.stranded)
 
     def tells(scheduler: Scheduler) -> EvictionCosts:
-        return EvictionCosts(
-            client,
-            scheduler,
-            active.current,
-            ledger.knows_pods,
-            at_risk.pods,
-            lambda outcome: metrics.count("gpu_tiers_eviction_cost_writes_total", scheduler.name, outcome),
-        )
+        count = partial(metrics.count, "gpu_tiers_eviction_cost_writes_total", scheduler.name)
+        return EvictionCosts(client, scheduler, current, knows, at_risk.pods, count)
 
+    exempt, ended = frozenset(settings.exempt_namespaces or ()), partial(metrics.count, "gpu_tiers_reservations_total")
     preempting = DevicePreemption(
-        client,
-        cluster.known,
-        active.current,
-        ledger.knows_pods,
-        at_risk.pods,
-        lambda: saves.unsaved_since,
-        events,
-        frozenset(settings.exempt_namespaces or ()),
-        lambda tier, how: metrics.count("gpu_tiers_reservations_total", tier, how),
+        client, known, current, knows, at_risk.pods, lambda: saves.unsaved_since, events, exempt, ended
     )
     metrics.sample("gpu_tiers_reserved_nodes", preempting.samples)
-    if active.current().device_preemption == "On":
-        for tier in active.current().tiers:
+    if current().device_preemption == "On":
+        for tier in current().tiers:
             metrics.start("gpu_tiers_reservations_total", tier.name, ReservationEnd.FAILED)
 
     def asked(tier: str, cause: str, outcome: str, seconds: float | None) -> None:
@@ -138,34 +127,17 @@ def background_work(
         if seconds is not None:
             metrics.observe("gpu_tiers_save_seconds", seconds, tier)
 
-    ending = EndingNodes(client, active.current, lambda: ledger.leading() and active.current().reports is not None)
+    ending = EndingNodes(client, current, lambda: ledger.leading() and current().reports is not None)
     saves = AskedSaves(
-        reports,
-        active.current,
-        ledger.knows_pods,
-        at_risk.pods,
-        cluster.known.tenant_name,
-        ending.signal,
-        lambda: preempting.saving,
-        events,
-        asked,
+        reports, current, knows, at_risk.pods, tenant_name, ending.signal, lambda: preempting.saving, events, asked
     )
     metrics.sample("gpu_tiers_saves_under_way", lambda: [((), float(saves.under_way))])
     metrics.sample("gpu_tiers_over_max_at_risk_pods", saves.samples)
-    writers = [each.run for each in (backstop, bounds, labels, publisher)] + [tells(each).run for each in SCHEDULERS]
-    parts = [
-        preempting.run,
-        saves.run,
-        ending.run,
-        stuck.run,
-        notices.run,
-        watch.run,
-        gpu_seconds.run,
-        ledger.queued.run,
-        ledger.pending.run,
-        ledger.hours.run,
-    ]
-    return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, [*writers, *parts])
+    costs = [tells(each) for each in SCHEDULERS]
+    watching = preempting, saves, ending, stuck, notices, watch, gpu_seconds
+    parts: tuple[Part, ...] = (backstop, bounds, labels, publisher, *costs, *watching)
+    written = ledger.queued, ledger.pending, ledger.hours
+    return BackgroundWork(recorder, verdicts, preemptions, use, at_risk, (*parts, *written))
 
 
 def _count(metrics: Metrics, preemption: Preemption) -> None:

@@ -85,6 +85,7 @@ class BookingsPort:
         self._certificate = certificate
         self._metrics = metrics
         self._listening = listen(host, port) if port is not None else None
+        self._taken = 0
         self._peers = Peers(lambda: certificate.bundle.certificate)
         named = f"[{reached_at}]" if ":" in reached_at else reached_at
         self.address = f"{named}:{port_of(self._listening)}" if self._listening is not None else ""
@@ -104,48 +105,34 @@ class BookingsPort:
         return HandOver(leader, report, is_led=lambda: election.is_renewed)
 
     def serving(self, identity: str, take: Take) -> Iterator[AppPort]:
+        """Yield the port, which books with `take` what is sealed for this identity."""
         if self._listening is not None:
-            app = BookingsApp(
-                identity,
-                lambda: self._certificate.bundle.key,
-                take,
-                lambda outcome: self._metrics.count("gpu_tiers_bookings_taken_total", outcome),
-            )
-            yield AppPort(app, self._listening, self._certificate.pages)
+            yield AppPort(partial(self._answer, identity, take), self._listening, self._certificate.pages)
 
     @asynccontextmanager
     async def _handed(
         self, leader: str, address: str, booking: Booking | GangBooking
     ) -> AsyncIterator[Awaitable[bool]]:
+        async def answered(answer: Awaitable[bytes] | None) -> bool:
+            return answer is not None and await answer == BOOKED
+
         body = encoded(booking)
         if len(body) > MOST_BYTES:
-            yield _answered(NOT_BOOKED)
+            yield answered(None)
             return
         sealed = seal(self._certificate.bundle.key, leader, str(int(time.time())), body)
         async with self._peers.post(address, PATH, {SEAL: sealed}, body) as answer:
-            yield _answered(answer)
+            yield answered(answer)
 
+    async def _answer(self, identity: str, take: Take, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. The head goes out before the booking is written, so that the caller knows that we live.
 
-async def _answered(answer: Awaitable[bytes] | bytes) -> bool:
-    return (answer if isinstance(answer, bytes) else await answer) == BOOKED
-
-
-class BookingsApp:
-    """The app of the port. `report` gets the outcome of each request: booked, declined, refused."""
-
-    def __init__(self, identity: str, key: Callable[[], bytes], take: Take, report: Callable[[str], None]) -> None:
-        self._identity = identity
-        self._key = key
-        self._take = take
-        self._report = report
-        self._taken = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. The head goes out before the booking is written, so that the caller knows that we live."""
+        The outcome is counted as booked, declined or refused.
+        """
         try:
-            booking = await self._read(scope, receive)
+            booking = await self._read(identity, scope, receive)
         except HTTPException as refused:
-            self._report("refused")
+            self._metrics.count("gpu_tiers_bookings_taken_total", "refused")
             headers = [(b"content-length", b"0"), (b"connection", b"close")]
             await send({"type": "http.response.start", "status": refused.status_code, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
@@ -153,13 +140,13 @@ class BookingsApp:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
         self._taken += 1
         try:
-            booked = await self._take(booking)
+            booked = await take(booking)
         finally:
             self._taken -= 1
-        self._report("booked" if booked else "declined")
+        self._metrics.count("gpu_tiers_bookings_taken_total", "booked" if booked else "declined")
         await send({"type": "http.response.body", "body": BOOKED if booked else NOT_BOOKED})
 
-    async def _read(self, scope: Scope, receive: Receive) -> Booking | GangBooking:
+    async def _read(self, identity: str, scope: Scope, receive: Receive) -> Booking | GangBooking:
         """Return the booking of a request. Raises HTTPException."""
         if (scope["method"], scope["path"]) != ("POST", PATH):
             raise HTTPException(404)
@@ -177,7 +164,7 @@ class BookingsApp:
         if len(body) > MOST_BYTES:
             raise HTTPException(413)
         found = dict(scope["headers"]).get(SEAL.encode(), b"").decode("latin-1")
-        if not is_sealed(found, self._key(), self._identity, body, time.time()):
+        if not is_sealed(found, self._certificate.bundle.key, identity, body, time.time()):
             raise HTTPException(401)
         try:
             booking: Booking | GangBooking = _decode(body)

@@ -4,7 +4,9 @@ import asyncio
 import gc
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from certs.configurations import WebhookConfigurations
@@ -17,24 +19,25 @@ from webhook.cluster.watched import Watched
 from webhook.config.active_policy import ActivePolicy
 from webhook.config.errors import ConfigError
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
+from webhook.controllers.rounds import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
 from webhook.kube.reflector import patiently
 from webhook.page.readers import Readers
+from webhook.page.routes import page_app
 from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tiers import disagreements, obstacles
-from webhook.report.replica_mark import MOST_NAME, ReplicaMark
+from webhook.report.latest import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.background import background_work
 from webhook.server.bookings_port import BookingsPort
 from webhook.server.endpoint import Callers
 from webhook.server.listener import Drain, listen
 from webhook.server.metrics import Metrics
-from webhook.server.page_ports import PagePorts, health_of, page_sources
-from webhook.server.record import Mark, marked, reload_recorder
+from webhook.server.page_ports import health_of, page_content, page_sockets
+from webhook.server.record import marked, note_reload
 from webhook.server.reports import ReportsPort
-from webhook.server.run import AdmissionPort, Check, ObservabilityPort, serve
-from webhook.server.running_ledger import running_ledger
+from webhook.server.run import AdmissionPort, AppPort, Check, serve
+from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import CertificateObjects, LiveCertificate
 
@@ -43,7 +46,7 @@ async def run(settings: Settings) -> None:
     """Serve until SIGTERM. Raises ConfigError, ApiError, CertificateError or OSError if it can't start."""
     callers = Callers.read_from(settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
-    page_ports = PagePorts.opened(settings)
+    listening_for_pages = page_sockets(settings)
     metrics = Metrics()
     async with (
         await Client.connect(settings.kubeconfig) as client,
@@ -56,7 +59,7 @@ async def run(settings: Settings) -> None:
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
         hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
-        async with running_ledger(cluster, active, event_writer, settings, hand_over, metrics) as ledger:
+        async with aclosing(RunningLedger(cluster, active, event_writer, settings, hand_over, metrics)) as ledger:
             reports = ReportsPort(settings, client, active, metrics)
             reports.certified(certificate.bundle)
             background = background_work(settings, cluster, active, event_writer, ledger, metrics, reports.saves)
@@ -69,38 +72,33 @@ async def run(settings: Settings) -> None:
             drain.on_signals()
             webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
-            page = page_sources(
-                settings,
-                cluster,
-                active,
-                ledger,
-                background,
-                lambda: health_of(checks, cluster.known, configurations, active),
-            )
+            readers = Readers(client, tuple(settings.page_audiences or ()))
+            health = partial(health_of, checks, cluster.known, configurations, active)
+            content = page_content(settings, cluster, active, ledger, background, health)
+            pages = [
+                AppPort(
+                    page_app(content, readers if guarded else None), listening, certificate.pages if guarded else None
+                )
+                for listening, guarded in listening_for_pages
+            ]
             gc.freeze()  # objects that live as long as the process are left out of every collection
             gc.set_threshold(700)  # Python's own again, because with the higher one of commands a review would wait
-            mark = _marks(settings, active, cluster.known, certificate)
+            name = settings.replica[:MOST_NAME]
+
+            def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
+                """Describe this replica for `gpu-tiers check`."""
+                expires, silent = int(certificate.bundle.not_after.timestamp()), int(cluster.known.silent_seconds)
+                return ReplicaMark(webhook, name, active.digest, active.taken, silent, expires)
+
+            mutate, validate = marked("mutate", webhooks.mutate, mark), marked("validate", webhooks.validate, mark)
+            known_paths = replace(callers, paths=lambda: configurations.paths)
+            port = AdmissionPort(mutate, validate, certificate, admission, callers=known_paths)
+            others = (*pages, *reports.serving(certificate), *ledger.ports)
             # A background task that dies ends the process with its error, because nothing else restarts it.
             async with asyncio.TaskGroup() as tasks:
                 following = active.run(), certificate.follow(source, reports.certified), configurations.run()
                 running = [tasks.create_task(each) for each in (*following, ledger.run(), background.run())]
-                await serve(
-                    AdmissionPort(
-                        marked("mutate", webhooks.mutate, mark),
-                        marked("validate", webhooks.validate, mark),
-                        certificate,
-                        admission,
-                        callers=replace(callers, paths=lambda: configurations.paths),
-                    ),
-                    ObservabilityPort(checks, observability),
-                    metrics,
-                    drain,
-                    (
-                        *page_ports.serving(page, Readers(client, tuple(settings.page_audiences or ())), certificate),
-                        *reports.serving(certificate),
-                        *ledger.ports,
-                    ),
-                )
+                await serve(port, observability, checks, metrics, drain, others)
                 for task in running:
                     task.cancel()
 
@@ -112,7 +110,7 @@ async def _read_active_policy(settings: Settings, cluster: LiveCluster, metrics:
         settings.policy,
         lambda policy: [*map(str, disagreements(policy.tiers, known.classes()))],
         lambda policy: [*map(str, obstacles(policy.tiers, known.classes(), adoption=policy.adoption))],
-        reload_recorder(metrics),
+        partial(note_reload, metrics),
     )
     try:
         active.start(await last_published(cluster.client, policy_map))
@@ -145,17 +143,6 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
     names = service_names(settings.service, settings.namespace, (*reports, *(settings.dns_names or ())))
     return SelfManaged(secret, configurations, names=names), configurations
-
-
-def _marks(settings: Settings, active: ActivePolicy, known: Watched, certificate: LiveCertificate) -> Mark:
-    """Return the function that describes this replica for `gpu-tiers check`."""
-    name = settings.replica[:MOST_NAME]
-
-    def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
-        expires = int(certificate.bundle.not_after.timestamp())
-        return ReplicaMark(webhook, name, active.digest, active.taken, int(known.silent_seconds), expires)
-
-    return mark
 
 
 def _checks(known: Watched, certificate: LiveCertificate, configurations: WebhookConfigurations) -> Mapping[str, Check]:

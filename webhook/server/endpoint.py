@@ -89,12 +89,15 @@ class Callers:
         """Read this file. Raises ConfigError."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
-        certificates = _text_of(ca) if ca else None
-        if certificates is not None:
-            try:
+        certificates = None
+        try:
+            if ca is not None:
+                certificates = ca.read_text()
                 load_pem_x509_certificates(certificates.encode())
-            except ValueError:
-                raise ConfigError(str(ca), ["must hold certificates in PEM"]) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(str(ca), [unreadable(error)]) from None
+        except ValueError:
+            raise ConfigError(str(ca), ["must hold certificates in PEM"]) from None
         return cls(ca=certificates, names=frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
@@ -110,13 +113,6 @@ class Callers:
         found = certificate or {}
         common = {value for part in found.get("subject", ()) for kind, value in part if kind == "commonName"}
         return not self.names.isdisjoint(common | {value for _, value in found.get("subjectAltName", ())})
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), [unreadable(error)]) from None
 
 
 class Problem(Exception):  # noqa: N818 - an answer, not a malfunction

@@ -87,7 +87,7 @@ def of_queues(metrics: Metrics, cluster: Watched, ledger: RunningLedger) -> None
 
     def with_room() -> Iterator[Sample]:
         longest = dict(ledger.queues.heads_with_room()) if ledger.leading() else {}
-        for namespace, seconds in ledger.gates.stuck():
+        for namespace, seconds in ledger.pods.stuck_gates():
             tenant = cluster.tenant_name(namespace)
             if tenant in longest:
                 longest[tenant] = max(longest[tenant], seconds)

@@ -21,18 +21,18 @@ Sample = tuple[tuple[str, ...], float]
 """Label values in the table's order, and the value."""
 
 
-class Metrics:
-    """The process's metrics. /metrics shows `registry`."""
+class Metrics(Collector):
+    """The process's metrics. /metrics shows `registry`.
+
+    It collects the gauges itself, and reads each when it is scraped, so that none can be stale.
+    """
 
     def __init__(self) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = prometheus_client.CollectorRegistry()
-        for collector in (
-            prometheus_client.ProcessCollector,
-            prometheus_client.PlatformCollector,
-            prometheus_client.GCCollector,
-        ):
-            collector(registry=self.registry)
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.PlatformCollector(registry=self.registry)
+        prometheus_client.GCCollector(registry=self.registry)
         self._counters = {
             name: prometheus_client.Counter(name, row.help, row.labels, registry=self.registry)
             for name, row in TABLE.items()
@@ -51,8 +51,8 @@ class Metrics:
                 self.start(name, *labels)
         for reason in Reason:
             self.start("gpu_tiers_denials_total", reason, "Enforce")
-        self._gauges = _Gauges()
-        self.registry.register(self._gauges)
+        self._gauges: dict[str, Callable[[], Iterable[Sample]]] = {}
+        self.registry.register(self)
 
     def count(self, metric: str, *labels: str) -> None:
         self.add(metric, 1, *labels)
@@ -78,18 +78,11 @@ class Metrics:
 
     def sample(self, metric: str, read: Callable[[], Iterable[Sample]]) -> None:
         """Set the function that a gauge reads at each scrape. Only the samples that it yields are shown."""
-        self._gauges.sources[metric] = read
+        self._gauges[metric] = read
 
     def review(self, path: str, operation: str, outcome: str) -> None:
         """Count a review. An operation that Kubernetes does not have counts as "", so that label values stay few."""
         self.count("gpu_tiers_reviews_total", path, operation if operation in OPERATIONS else "", outcome)
-
-
-class _Gauges(Collector):
-    """Reads every gauge when it is scraped, so that none can be stale."""
-
-    def __init__(self) -> None:
-        self.sources: dict[str, Callable[[], Iterable[Sample]]] = {}
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Yield nothing, because registering would otherwise read every source once."""
@@ -97,7 +90,7 @@ class _Gauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all gauges that have a source, except those that fail."""
-        for name, read in self.sources.items():
+        for name, read in self._gauges.items():
             family = GaugeMetricFamily(name, TABLE[name].help, labels=TABLE[name].labels)
             try:
                 for labels, value in read():

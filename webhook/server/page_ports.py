@@ -9,14 +9,14 @@ import math
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Self, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from certs.configurations import WebhookConfigurations
-from webhook.cluster.listed import gpu_nodes, plugins_by_node, resource_slices, supply_of
+from webhook.cluster.listed import dra_objects, gpu_nodes, plugins_by_node, supply_of
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.cluster.watched import Watched
@@ -27,41 +27,28 @@ from webhook.kube.client import ApiRequest
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
-from webhook.page.readers import Readers
-from webhook.page.routes import Sources, page_app
+from webhook.page.routes import Choice, Content, PageContent
+from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
-from webhook.report.node_reservation import reservations_shown
-from webhook.report.posture import Posture, posture_of
-from webhook.report.tenants import TenantShown, tenant_shown
+from webhook.report.posture import Posture, posture_of, reservations_shown
+from webhook.report.tenants import tenant_shown
 from webhook.server.background import BackgroundWork
 from webhook.server.listener import listen
-from webhook.server.run import AppPort, Check
+from webhook.server.run import Check
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import PrometheusServer, Settings
-from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
 
 
-class PagePorts(msgspec.Struct, frozen=True):
-    """The ports of the page: on loopback for kubectl port-forward, and on all addresses for readers with a token."""
+def page_sockets(settings: Settings) -> list[tuple[socket.socket, bool]]:
+    """Open the ports of the page that the settings ask for, and tell which is for readers with a token.
 
-    local: socket.socket | None
-    guarded: socket.socket | None
-
-    @classmethod
-    def opened(cls, settings: Settings) -> Self:
-        """Open the ports that the settings ask for. Raises OSError."""
-        local = listen(LOOPBACK, settings.page_port) if settings.page_port is not None else None
-        guarded = listen(settings.host, settings.page_tls_port) if settings.page_tls_port is not None else None
-        return cls(local, guarded)
-
-    def serving(self, sources: Sources, readers: Readers, certificate: LiveCertificate) -> Iterator[AppPort]:
-        if self.local is not None:
-            yield AppPort(page_app(sources), self.local)
-        if self.guarded is not None:
-            yield AppPort(page_app(sources, readers), self.guarded, certificate.pages)
+    The other one is on loopback, for kubectl port-forward. Raises OSError.
+    """
+    ports = (LOOPBACK, settings.page_port, False), (settings.host, settings.page_tls_port, True)
+    return [(listen(host, port), guarded) for host, port, guarded in ports if port is not None]
 
 
 NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0
@@ -86,19 +73,19 @@ def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]
     return now
 
 
-def page_sources(
+def page_content(
     settings: Settings,
     cluster: LiveCluster,
     active: ActivePolicy,
     ledger: RunningLedger,
     background: BackgroundWork,
     health: Callable[[], Mapping[str, str]],
-) -> Sources:
-    """Return the sources of the page, each of which is read at a request."""
+) -> Content:
+    """Return the function that gathers the content of the page, at each request."""
     client, known = cluster.client, cluster.known
 
     async def supplied() -> GpuSupply:
-        plugins, slices = await plugins_by_node(client), await resource_slices(client)
+        plugins, slices = await plugins_by_node(client), await dra_objects(client, ResourceSlice)
         return supply_of(plugins, slices, known.device_classes.cluster_version)
 
     nodes, supply = _listed(lambda: gpu_nodes(client, active.current())), _listed(supplied)
@@ -117,32 +104,34 @@ def page_sources(
         found = posture_of(policy, classes=known.classes(), supply=there or NO_SUPPLY)
         return replace(found, reserved=reservations_shown(taken or ()))
 
-    def tenants() -> Sequence[TenantShown]:
-        flavors, found = active.current().flavors, sorted(known.tenant_quotas(), key=lambda found: found.name)
-        return [tenant_shown(each, flavors) for each in found]
+    async def day() -> DayOfUse | None:
+        return await prometheus.day() if prometheus else None
 
-    def forward(pod: str) -> str:
-        """Return the command that reaches the page of a pod; "" outside a cluster, where a replica is no pod."""
-        if settings.kubeconfig or settings.page_port is None:
-            return ""
-        return f"kubectl -n {settings.namespace} port-forward pod/{pod} {settings.page_port}"
+    async def content(choice: Choice) -> PageContent:
+        leader = ledger.leader()
+        gpus_seen, day_seen, posture_seen = await asyncio.gather(gpus(), day(), posture())
+        quotas, flavors = sorted(known.tenant_quotas(), key=lambda found: found.name), active.current().flavors
+        # Outside a cluster a replica is no pod, and has no command that reaches its page.
+        reached = leader and settings.page_port is not None and not settings.kubeconfig
+        return PageContent(
+            settings.replica,
+            ledger.leading(),
+            leader,
+            f"kubectl -n {settings.namespace} port-forward pod/{leader} {settings.page_port}" if reached else "",
+            health(),
+            gpus_seen,
+            posture_seen,
+            [tenant_shown(each, flavors) for each in quotas],
+            background.verdicts,
+            background.preemptions,
+            background.use,
+            prometheus.name if prometheus else "",
+            day_seen,
+            choice,
+            background.at_risk.gpu_seconds(),
+        )
 
-    return Sources(
-        settings.replica,
-        ledger.leading,
-        ledger.leader,
-        forward,
-        health,
-        gpus,
-        posture,
-        tenants,
-        background.verdicts,
-        background.preemptions,
-        background.use,
-        prometheus.name if prometheus else "",
-        prometheus.day if prometheus else None,
-        background.at_risk.gpu_seconds,
-    )
+    return content
 
 
 def health_of(
@@ -193,10 +182,6 @@ class _Answer(msgspec.Struct):
     data: _Matrix
 
 
-_Points = dict[tuple[float, str], float]
-"""Values by time and tier."""
-
-
 class AskedPrometheus:
     """A Prometheus that is queried for the last day."""
 
@@ -232,7 +217,7 @@ class AskedPrometheus:
         try:
             queries = [each(server.matchers, f"{STEP}s") for each in (used_by_tier, evicted_by_tier)]
             asked = [ApiRequest("GET", QUERY_PATH, params | {"query": query}) for query in queries]
-            used, evicted = [_points(await connection.send(each, IN_TIME)) for each in asked]
+            used, evicted = [_by_time_and_tier(await connection.send(each, IN_TIME)) for each in asked]
         finally:
             await connection.close()
         if not used and not evicted:
@@ -246,7 +231,7 @@ class AskedPrometheus:
         return DayOfUse(tuple(UseAt(at, seen[at]) for at in sorted(seen)), events)
 
 
-def _points(answer: bytes) -> _Points:
+def _by_time_and_tier(answer: bytes) -> dict[tuple[float, str], float]:
     """Read an answer. Raises msgspec.DecodeError or ValueError."""
     series = msgspec.json.decode(answer, type=_Answer).data.result
     found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}

@@ -5,7 +5,7 @@ It also marks the answers to the dry runs of `gpu-tiers check`.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -14,14 +14,13 @@ from webhook.admission.review import Request, flat
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
-from webhook.controllers.verdict_events import EventReason, Notice
+from webhook.controllers.event_writer import EventReason, Notice
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import AdmissionWarning, Phrase, Refusal, Refused, shown
+from webhook.objects.refusal import Phrase, Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
-from webhook.report.latest import VerdictShown
-from webhook.report.replica_mark import ANNOTATION, ReplicaMark
+from webhook.report.latest import ANNOTATION, ReplicaMark, VerdictShown
 from webhook.sentences.sentence import sentence
 from webhook.server.endpoint import Handler
 from webhook.server.metrics import Metrics
@@ -53,15 +52,22 @@ class Recorder(msgspec.Struct, frozen=True):
         if webhook == "validate" and not request.dry_run:
             if self.show is not None and verdict.ours:
                 self.show(_shown(request, verdict, answer))
-            if assigned is not None and _weak_guess(verdict) is not None:
+            # A guess that was not allowed to raise the tier.
+            weak = next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
+            if assigned is not None and weak is not None:
                 self.metrics.count("gpu_tiers_weak_guesses_total", _tier(verdict))
             # Only admitted pods are counted, because workloads use no GPUs themselves.
             if assigned is not None and answer.refusal is None and created and request.kind.kind == "Pod":
                 grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
                 self.metrics.count("gpu_tiers_admissions_total", _tier(verdict), assigned.step, grade, mode.name)
+            # A controller reads no warnings and shows none to its user.
             if self.tell is not None and verdict.refusal is None and created and mode is not Mode.Audit:
-                for notice in _notices(request, verdict):
-                    self.tell(notice)
+                if weak is not None:
+                    self.tell(_notice(request, "GuessTooWeak", sentence(weak), exists=True))
+                if assigned is not None and assigned.tier is not None and assigned.demoted_from:
+                    lacks, evicted = assigned.lacks, assigned.evicted
+                    lower = Phrase("runs-lower", lacks=lacks, tier=assigned.tier.name, evicted=evicted)
+                    self.tell(_notice(request, "Demoted", sentence(lower), exists=True))
         if verdict.refusal is not None:
             self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and assigned is not None and mode is Mode.Audit:
@@ -82,7 +88,11 @@ class Recorder(msgspec.Struct, frozen=True):
             return
         self.metrics.count("gpu_tiers_refusals_total", _tier(verdict), verdict.tenant or "")
         if self.tell is not None and request.namespace:  # a TenantQuota has no controller that hides the answer
-            self.tell(_refusal(request, verdict, refusal))
+            # What is refused a change stays as it is: nobody lacks a pod for that.
+            is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
+            reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
+            over_quota_of = verdict.tenant if verdict.over_quota else None
+            self.tell(_notice(request, reason, sentence(refusal), over_quota_of, exists=is_change))
 
 
 def _level(request: Request) -> int:
@@ -130,30 +140,6 @@ _OUTCOMES = {"allowed": "admitted", "patched": "admitted", "denied": "refused", 
 WOULD = "would be refused"
 
 
-def _weak_guess(verdict: Verdict) -> AdmissionWarning | None:
-    """Return the warning of a guess that was not allowed to raise the tier."""
-    return next((each for each in verdict.warnings if each.id == "guess-too-weak"), None)
-
-
-def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
-    """Yield notices of an admitted object, because a controller reads no warnings and shows none to its user."""
-    assigned, withheld_tier = verdict.assignment, _weak_guess(verdict)
-    sentences: dict[EventReason, str] = {"GuessTooWeak": sentence(withheld_tier)} if withheld_tier else {}
-    if assigned is not None and assigned.tier is not None and assigned.demoted_from:
-        lower = Phrase("runs-lower", lacks=assigned.lacks, tier=assigned.tier.name, evicted=assigned.evicted)
-        sentences["Demoted"] = sentence(lower)
-    for reason, text in sentences.items():
-        yield _notice(request, reason, text, exists=True)
-
-
-def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
-    """Return the notice of a refusal."""
-    # What is refused a change stays as it is: nobody lacks a pod for that.
-    is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
-    reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
-    return _notice(request, reason, sentence(refusal), verdict.tenant if verdict.over_quota else None, exists=is_change)
-
-
 def _notice(
     request: Request, reason: EventReason, text: str, over_quota_of: str | None = None, *, exists: bool
 ) -> Notice:
@@ -184,17 +170,13 @@ def _tier(verdict: Verdict) -> str:
     return verdict.assignment.tier.name if verdict.assignment and verdict.assignment.tier else ""
 
 
-def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
-    """Return the function that counts and logs each reload of the policy file."""
-
-    def report(error: ConfigError | None) -> None:
-        metrics.count("gpu_tiers_policy_reloads_total", "failure" if error else "success")
-        if error is None:
-            log.info("policy changed")
-        else:
-            log.error("policy not taken, the last good one stays active", {"problems": error.problems})
-
-    return report
+def note_reload(metrics: Metrics, error: ConfigError | None) -> None:
+    """Count and log a reload of the policy file."""
+    metrics.count("gpu_tiers_policy_reloads_total", "failure" if error else "success")
+    if error is None:
+        log.info("policy changed")
+    else:
+        log.error("policy not taken, the last good one stays active", {"problems": error.problems})
 
 
 _ASKS = f'"{ANNOTATION}"'.encode()

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from certs.source import Bundle
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.save_reports import Progress, ReportAnswer, SaveReports
+from webhook.controllers.asked_saves import Progress, SaveReports
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.objects.view import listed, mapped
@@ -84,16 +84,13 @@ class PodTokens:
         async with self._asking:
             stale = self._asked is None or time.monotonic() - self._asked >= ASK_AGAIN_SECONDS
             if key_id not in self._keys and stale:
-                await self._read()
+                issuer = (await self._client.get(DISCOVERY)).get("issuer")
+                keys = listed((await self._client.get(KEYS, accept="application/jwk-set+json")).get("keys"))
+                self._keys = {str(each.get("kid", "")): PyJWK.from_dict(each) for each in keys}
+                self._issuer, self._asked = str(issuer), time.monotonic()
         if key_id not in self._keys:
             raise NotAccepted("no key of this cluster has signed the token")
         return self._keys[key_id]
-
-    async def _read(self) -> None:
-        issuer = (await self._client.get(DISCOVERY)).get("issuer")
-        keys = listed((await self._client.get(KEYS, accept="application/jwk-set+json")).get("keys"))
-        self._issuer, self._keys = str(issuer), {str(each.get("kid", "")): PyJWK.from_dict(each) for each in keys}
-        self._asked = time.monotonic()
 
 
 PATH = "/v1/progress"
@@ -129,27 +126,25 @@ class ReportsPort:
         self._active.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
     async def _progress(self, request: Request) -> Response:
-        word, why, answer = await self._taken(request)
-        self._metrics.count("gpu_tiers_reports_total", word)
-        if answer is not None:
-            return Response(msgspec.json.encode(answer), media_type="application/json")
-        status, sentence = _ANSWERS[word]
-        return PlainTextResponse(sentence.format(why), status)
-
-    async def _taken(self, request: Request) -> tuple[str, str, ReportAnswer | None]:
-        """Take a report. Return a key of _ANSWERS, the reason for its text, and what the pod is asked."""
+        """Take a report. Answer with a row of _ANSWERS, or with what the pod is asked."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        asked, why = None, ""
         try:
             pod = await self._tokens.pod_of(token.strip() if scheme.lower() == "bearer" else "")
-            heard = self.saves.report(pod, msgspec.json.decode(await _body(request), type=Progress))
-            return heard, "", self.saves.answer(pod) if heard == "heard" else None
+            word: str = self.saves.report(pod, msgspec.json.decode(await _body(request), type=Progress))
+            asked = self.saves.answer(pod) if word == "heard" else None
         except NotAccepted as error:
-            return "unknown", str(error), None
+            word, why = "unknown", str(error)
         except ApiError as error:
             log.warning("report not heard: the keys of tokens can't be read", {"error": str(error)})
-            return "failed", "", None
+            word = "failed"
         except (msgspec.DecodeError, TimeoutError) as error:
-            return "bad", str(error) or "it came too slowly", None
+            word, why = "bad", str(error) or "it came too slowly"
+        self._metrics.count("gpu_tiers_reports_total", word)
+        if asked is not None:
+            return Response(msgspec.json.encode(asked), media_type="application/json")
+        status, sentence = _ANSWERS[word]
+        return PlainTextResponse(sentence.format(why), status)
 
 
 _ANSWERS = {

@@ -9,6 +9,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -133,54 +134,42 @@ class AdmissionPort(msgspec.Struct, frozen=True):
     callers: Callers = Callers()
 
 
-class ObservabilityPort(msgspec.Struct, frozen=True):
-    """The port of probes and metrics. `checks` decide whether the process is ready."""
-
-    checks: Mapping[str, Check]
-    listening: socket.socket
-
-
 async def serve(
     port: AdmissionPort,
-    observability: ObservabilityPort,
+    observing: socket.socket,
+    checks: Mapping[str, Check],
     metrics: Metrics,
     drain: Drain,
     more: Sequence[AppPort] = (),
 ) -> None:
-    """Serve until the drain is over; probes, metrics and those of `more` apps stop last. Run it with uvloop.run."""
-    certificate, limits, callers = port.certificate, port.limits, port.callers
+    """Serve until the drain is over; probes, metrics and those of `more` apps stop last. Run it with uvloop.run.
+
+    Probes and metrics are served on `observing`, and `checks` decide whether the process is ready.
+    """
+    certificate, callers = port.certificate, port.callers
     metrics.sample(
         "gpu_tiers_certificate_not_after_timestamp_seconds", lambda: [((), certificate.bundle.not_after.timestamp())]
     )
-    reviews = Listener(
-        admission_app(port.mutate, port.validate, metrics, limits, callers),
-        limits=limits,
-        drain=drain,
-        metrics=metrics,
-        tls=certificate.reviews,
-        callers=callers,
-    )
     pulse = Pulse()
-    app = observability_app(observability.checks, metrics, drain, pulse)
-    probes = Listener(app, limits=limits, drain=drain, metrics=metrics)
-    others = [
-        (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening) for each in more
-    ]
+    listener = partial(Listener, limits=port.limits, drain=drain, metrics=metrics)
+    app = admission_app(port.mutate, port.validate, metrics, port.limits, callers)
+    reviews = listener(app, tls=certificate.reviews, callers=callers)
+    probes = listener(observability_app(checks, metrics, drain, pulse))
+    others = [(listener(each.app, tls=each.tls), each.listening) for each in more]
     with contextlib.ExitStack() as sockets:
-        for listening in (port.listening, observability.listening, *(each for _, each in others)):
+        for listening in (port.listening, observing, *(each for _, each in others)):
             sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(pulse.beat())
-            tasks.create_task(serve_in_thread(probes, observability.listening))
+            tasks.create_task(serve_in_thread(probes, observing))
             reviewing = tasks.create_task(reviews.serve(port.listening))
-            for listener, listening in others:
-                tasks.create_task(listener.serve(listening))
-            ports = {"port": port_of(port.listening), "metrics_port": port_of(observability.listening)}
-            log.info("serving", ports)
+            for other, listening in others:
+                tasks.create_task(other.serve(listening))
+            log.info("serving", {"port": port_of(port.listening), "metrics_port": port_of(observing)})
             await drain.over()
             reviews.stop()
             await reviewing
-            for listener in (probes, *(each for each, _ in others)):
-                listener.stop()
+            for stopping in (probes, *(each for each, _ in others)):
+                stopping.stop()
             beating.cancel()
     log.info("stopped")

@@ -1,25 +1,20 @@
 """The ledger of one replica in the TenantQuotas' statuses, and the parts that update it while the process serves."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
-
-import msgspec
-from msgspec import structs
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.config.active_policy import ActivePolicy
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Outermost
 from webhook.controllers.gpu_hours import BudgetMeters
 from webhook.controllers.gpu_seconds import PendingGpus
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
-from webhook.controllers.placements import OpenedGates, Placements
-from webhook.controllers.queue_statuses import QueueStatuses
-from webhook.controllers.queued_pods import QueuedPods
-from webhook.controllers.verdict_events import Outermost
+from webhook.controllers.placements import Placements
+from webhook.controllers.queued_pods import QueuedPods, QueueStatuses
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts, HandOver
 from webhook.ledger.kubernetes_store import KubernetesStore
@@ -36,28 +31,7 @@ from webhook.policy.quota.tenant_status import is_active
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.server.bookings_port import BookingsPort
 from webhook.server.metrics import Metrics
-from webhook.server.run import AppPort
 from webhook.server.settings import Settings
-
-
-class LedgerParts(msgspec.Struct, frozen=True):
-    """The parts of a replica's ledger, whether the replica leads or not. `ledger_parts` puts them together."""
-
-    ledger: Accounts
-    store: KubernetesStore
-    changes: Changes
-    world: ObservedWorld
-    pods: ObservedPods
-    queues: QueueStatuses
-    gates: OpenedGates
-    queued: QueuedPods
-    pending: PendingGpus
-    hours: BudgetMeters
-    placements: Placements
-
-    def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
-        """Return the leader of one term. `done` is called after each round of counting."""
-        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, done=done)
 
 
 def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
@@ -67,105 +41,103 @@ def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
     return outermost
 
 
-def ledger_parts(
-    cluster: LiveCluster,
-    active: ActivePolicy,
-    events: EventWriter,
-    hand_over: HandOver,
-    leads: Callable[[], bool],
-    metrics: Metrics,
-) -> LedgerParts:
-    """Wire a replica's ledger. Run `queued`, `pending` and `hours`, and close `ledger` at the end."""
-    client, versions = cluster.client, Versions()
-    cluster.known.quotas.follow(versions.changed, versions.listed)
-    versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    store = KubernetesStore(
-        client,
-        versions,
-        report=lambda outcome: metrics.count("gpu_tiers_ledger_writes_total", outcome),
-        is_active=lambda row: is_active(row, active.current()),
-    )
-    ledger, changes = Accounts(store, hand_over=hand_over), Changes()
-    versions.subscribe(changes.tenant)
-    placements = Placements(
-        lambda seconds, tier: metrics.observe("gpu_tiers_pending_seconds", seconds, tier),
-        lambda seconds, *labels: metrics.observe("gpu_tiers_eviction_seconds", seconds, *labels),
-    )
-    workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
-    queued = QueuedPods(client, events, outermost_by(cluster, active))
+class ReplicaLedger:
+    """The parts of a replica's ledger, while `leading` and while another replica leads.
 
-    def opened(uid: str, holding: Holding, seconds: float | None) -> None:
-        if seconds is not None:
-            metrics.observe("gpu_tiers_queued_seconds", seconds, holding.charge.tier or "")
-        queued.opened(uid, holding, seconds)
-
-    gates = OpenedGates(opened)
-    pods = ObservedPods(cluster, active, placements.note_bound, gates)
-    queues = QueueStatuses(pods.workload_of, changes.tenant, queued.show)
-
-    def knows() -> bool:
-        return leads() and pods.synced
-
-    pending = PendingGpus(pods.unplaced, pods.running, cluster.known, knows, changes.tenant)
-    hours = BudgetMeters(cluster.known, pods.placed, pods.ended_since, knows, client.now, changes.tenant, events)
-    pods.on_node, pods.all_listed, pods.now = hours.pod_changed, hours.count_again, client.now
-    world = ObservedWorld(cluster.known, pods, workloads, events, queues, pending, hours)
-    world.subscribe(changes.everything)
-    return LedgerParts(ledger, store, changes, world, pods, queues, gates, queued, pending, hours, placements)
-
-
-class RunningLedger(LedgerParts, frozen=True, kw_only=True):
-    """The ledger of a replica that competes to lead.
-
-    `leader`: the replica that leads, "" if none does. `counted`: when it last updated the accounts to match the pods,
-    as a Unix time; None while it does not lead. `ports`: the port on which it takes bookings from other replicas.
+    Run `queued`, `pending` and `hours`, and close `ledger` at the end.
     """
 
-    run: Callable[[], Coroutine[None, None, None]]
-    leading: Callable[[], bool]
-    leader: Callable[[], str]
-    counted: Callable[[], float | None]
-    ports: tuple[AppPort, ...]
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        active: ActivePolicy,
+        events: EventWriter,
+        hand_over: HandOver,
+        leading: Callable[[], bool],
+        metrics: Metrics,
+    ) -> None:
+        """Wire the parts."""
+        self.leading = leading
+        client, versions = cluster.client, Versions()
+        cluster.known.quotas.follow(versions.changed, versions.listed)
+        versions.listed(cluster.known.quotas.objects)  # our memory begins here
+        written = partial(metrics.count, "gpu_tiers_ledger_writes_total")
+        self.store = KubernetesStore(
+            client, versions, report=written, is_active=lambda row: is_active(row, active.current())
+        )
+        self.ledger, self.changes = Accounts(self.store, hand_over=hand_over), Changes()
+        changed = self.changes.tenant
+        versions.subscribe(changed)
+        waited = partial(metrics.observe, "gpu_tiers_pending_seconds")
+        self.placements = Placements(waited, partial(metrics.observe, "gpu_tiers_eviction_seconds"))
+        workloads = ObservedWorkloads(client, active, _charges_of(cluster, active))
+        self.queued = QueuedPods(client, events, outermost_by(cluster, active))
+
+        def opened(uid: str, holding: Holding, seconds: float | None) -> None:
+            if seconds is not None:
+                metrics.observe("gpu_tiers_queued_seconds", seconds, holding.charge.tier or "")
+            self.queued.opened(uid, holding, seconds)
+
+        self.pods = pods = ObservedPods(cluster, active, self.placements.note_bound, opened)
+        self.queues = QueueStatuses(pods.workload_of, changed, self.queued.show)
+        knows = self.knows_pods
+        self.pending = PendingGpus(pods.unplaced, pods.running, cluster.known, knows, changed)
+        self.hours = BudgetMeters(cluster.known, pods.placed, pods.ended_since, knows, client.now, changed, events)
+        pods.on_node, pods.all_listed, pods.now = self.hours.pod_changed, self.hours.count_again, client.now
+        self.world = ObservedWorld(cluster.known, pods, workloads, events, self.queues, self.pending, self.hours)
+        self.world.subscribe(self.changes.everything)
 
     def knows_pods(self) -> bool:
         """Tell whether it leads and has seen all pods, which takes a leader a moment."""
         return self.leading() and self.pods.synced
 
+    def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
+        """Return the leader of one term. `done` is called after each round of counting."""
+        return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, done=done)
 
-@asynccontextmanager
-async def running_ledger(
-    cluster: LiveCluster,
-    active: ActivePolicy,
-    events: EventWriter,
-    settings: Settings,
-    hand_over: BookingsPort,
-    metrics: Metrics,
-) -> AsyncIterator[RunningLedger]:
-    identity = f"{settings.replica}_{uuid4().hex[:8]}"  # two processes of one name must not lead at the same time
-    lease, seconds = f"{settings.namespace}/{settings.lease}", settings.lease_seconds
-    competing = LeaderElection(cluster.client, lease, identity, seconds, address=hand_over.address)
-    parts = ledger_parts(cluster, active, events, hand_over.to(competing), lambda: competing.leading, metrics)
-    last_round: float | None = None
 
-    def round_done() -> None:
-        nonlocal last_round
-        last_round = time.time()
+class RunningLedger(ReplicaLedger):
+    """The ledger of a replica that competes to lead. `ports`: where it takes bookings from other replicas."""
 
-    async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        await parts.make_leader(identity, settings.create_timeout, round_done).lead(first)
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        active: ActivePolicy,
+        events: EventWriter,
+        settings: Settings,
+        hand_over: BookingsPort,
+        metrics: Metrics,
+    ) -> None:
+        identity = f"{settings.replica}_{uuid4().hex[:8]}"  # two processes of one name must not lead at the same time
+        lease, seconds = f"{settings.namespace}/{settings.lease}", settings.lease_seconds
+        election = LeaderElection(cluster.client, lease, identity, seconds, address=hand_over.address)
+        super().__init__(cluster, active, events, hand_over.to(election), lambda: election.leading, metrics)
+        self.ports = tuple(hand_over.serving(identity, self.ledger.take))
+        self._election, self._hand_over, self._create_timeout = election, hand_over, settings.create_timeout
+        self._last_round: float | None = None
 
-    try:
-        yield RunningLedger(
-            *structs.astuple(parts),
-            run=lambda: competing.run(lead),
-            leading=lambda: competing.leading,
-            leader=lambda: competing.holder.rpartition("_")[0],
-            counted=lambda: last_round if competing.leading else None,
-            ports=tuple(hand_over.serving(identity, parts.ledger.take)),
-        )
-    finally:
-        await parts.ledger.close()
-        await hand_over.close()
+    async def run(self) -> None:
+        """Compete for ever, and lead one term after another."""
+
+        def round_done() -> None:
+            self._last_round = time.time()
+
+        async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
+            await self.make_leader(self._election.identity, self._create_timeout, round_done).lead(first)
+
+        await self._election.run(lead)
+
+    async def aclose(self) -> None:
+        await self.ledger.close()
+        await self._hand_over.close()
+
+    def leader(self) -> str:
+        """Return the replica that leads, "" if none does."""
+        return self._election.holder.rpartition("_")[0]
+
+    def counted(self) -> float | None:
+        """Return when it last updated the accounts to match the pods, as a Unix time; None while it does not lead."""
+        return self._last_round if self.leading() else None
 
 
 def _charges_of(cluster: LiveCluster, active: ActivePolicy) -> ChargesOf:

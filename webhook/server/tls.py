@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from certs.source import Bundle, CertificateError, CertificateSource, Json, JsonPatch, Outdated, apply
 from webhook.kube.client import Client, metadata_of
@@ -19,6 +20,9 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Ciphers of TLS 1.2: forward secrecy with authenticated encryption. TLS 1.3 has no weaker ones."""
 
 
+Port = Literal["reviews", "pages"]
+
+
 class LiveCertificate:
     """The certificate of new connections. Existing connections keep the one with which they began.
 
@@ -28,16 +32,25 @@ class LiveCertificate:
 
     def __init__(self, bundle: Bundle, client_ca: str | None = None) -> None:
         """Serve a bundle. With the PEM of a CA, reviews need a client certificate from that CA."""
-        self.bundle = bundle
-        self._reviews, self._pages = _Port(bundle, client_ca), _Port(bundle, None)
-        self.reviews, self.pages = self._reviews.listening, self._pages.listening
+        self._cas: dict[Port, str | None] = {"reviews": client_ca, "pages": None}
+        self.replace(bundle)
+        self.reviews, self.pages = self._listening("reviews"), self._listening("pages")
         """The contexts of the listening sockets."""
 
     def replace(self, bundle: Bundle) -> None:
         """Serve another bundle from the next connection on. Raises OSError and leaves the old one active."""
-        self._pages.replace(bundle)
-        self._reviews.replace(bundle)
+        self._current = {port: _context(bundle, ca) for port, ca in self._cas.items()}
         self.bundle = bundle
+
+    def _listening(self, port: Port) -> ssl.SSLContext:
+        """Return a context that serves the current certificate in every handshake, with and without SNI."""
+
+        def serve_current(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            connection.context = self._current[port]
+
+        listening = _context(self.bundle, self._cas[port])
+        listening.sni_callback = serve_current
+        return listening
 
     async def follow(self, source: CertificateSource, taken: Callable[[Bundle], None]) -> None:
         """Serve each new bundle of a source, for ever. If OpenSSL refuses one, the old one stays active.
@@ -50,23 +63,6 @@ class LiveCertificate:
                 taken(bundle)
             except OSError as error:  # such as ssl.SSLError for a key that is too small, or a full /tmp
                 log.error("certificate not taken, the last good one stays", {"reason": str(error)})  # noqa: TRY400 - the reason says it all
-
-
-class _Port:
-    """The contexts of one port: one for listening, and one for new connections."""
-
-    def __init__(self, bundle: Bundle, client_ca: str | None) -> None:
-        self._client_ca = client_ca
-        self.replace(bundle)
-        self.listening = _context(bundle, client_ca)
-        self.listening.sni_callback = self._serve_current
-
-    def replace(self, bundle: Bundle) -> None:
-        self._current = _context(bundle, self._client_ca)
-
-    def _serve_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        """Serve the current certificate in every handshake, with and without SNI (ssl.SSLContext.sni_callback)."""
-        connection.context = self._current
 
 
 def _context(bundle: Bundle, client_ca: str | None) -> ssl.SSLContext:

@@ -30,6 +30,13 @@ def answering() -> Iterator[Answering]:
                 self.end_headers()
                 self.wfile.write(b'{"kind": "Status", "message": "pods is forbidden"}')
 
+            def do_POST(self) -> None:
+                """Answer a SelfSubjectAccessReview: nothing is allowed."""
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(201)
+                self.end_headers()
+                self.wfile.write(b'{"status": {"allowed": false}}')
+
             def log_message(self, *_: object) -> None:
                 pass
 

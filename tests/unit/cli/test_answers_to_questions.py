@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders import a_policy
+from webhook.cli.command import Form, write
 from webhook.cli.explain import explain_answer
-from webhook.cli.output import Form, write
 from webhook.cli.why_pending import why_pending_answer
 from webhook.objects.refusal import Phrase
 from webhook.policy.assignment.request import Assignment

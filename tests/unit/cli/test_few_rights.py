@@ -14,7 +14,7 @@ from webhook.cli.cluster.workloads import Gathering, WorkloadsOfCluster, workloa
 from webhook.cli.lint import lint_answer
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
-from webhook.cluster.pod_listing import no_claims
+from webhook.cluster.listed import no_claims
 from webhook.kube.client import Page
 from webhook.kube.errors import Forbidden
 from webhook.report.lint.rule import LintReport, NotChecked

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from webhook.cli.command import Answer, Form, Table, write
 from webhook.cli.main import app
-from webhook.cli.output import Answer, Form, Table, write
 from webhook.report.shown import Shown
 
 

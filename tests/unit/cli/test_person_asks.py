@@ -24,10 +24,10 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigu
 SINCE_A_MINUTE = time.time() - NOW - 60
 
 
-def says(answering: Answering, folder: Path, api: ApiOfObjects, *command: str) -> list[str]:
+def says(answering: Answering, folder: Path, api: ApiOfObjects, *command: str, **spec: object) -> list[str]:
     """The lines of an answer, by a policy that evicts for devices of DRA."""
     policy = folder / "policy.yaml"
-    policy.write_text(policy_file(preset="four-tier", preemption={"dra": "On"}))
+    policy.write_text(policy_file(preset="four-tier", preemption={"dra": "On"}, **spec))
     named = (f"--policy={policy}", "--namespace=team-alpha") if command[0] != "posture" else ()
     code, text = asked(folder, answering(api), {"token": "hers"}, *command, *named)
     assert code == 0, text
@@ -124,6 +124,12 @@ def test_who_waits_behind_a_larger_one_reads_the_order_and_where_it_is_set(
         assert lines[2].startswith("It waits for 2 GPUs behind Pod/large (needs 4 GPUs), "), "the conclusion"
         assert lines[2].endswith("It starts by itself.")
         assert "Tiers with room for it now: gpu-training (no limit), " in "\n".join(lines)
+
+
+def test_nobody_is_offered_a_tier_that_they_may_not_name(answering: Answering, tmp_path: Path) -> None:
+    api = ApiOfObjects(lists(a_stored_pod("small", gate="gpu-tiers.dev/quota"), quotas=(a_queue(),)))
+    lines = says(answering, tmp_path, api, "why-pending", "small", tierAccess="RBAC")
+    assert not any("Tiers with room" in line for line in lines), lines
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.main import app
 from webhook.cli.manifests.documents import documents
-from webhook.cli.manifests.file_cluster import cluster_of
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 
 

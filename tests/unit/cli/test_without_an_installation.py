@@ -11,7 +11,7 @@ import typer
 from tests.builders import policy_file
 from webhook.cli import check, lint, posture
 from webhook.cli.cluster.installed import read_active_policy
-from webhook.cli.cluster.target import answered
+from webhook.cli.cluster.target import end_without_answer
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published
 from webhook.kube.client import Page
@@ -101,9 +101,7 @@ SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in
 
 
 def test_a_missing_right_is_reported_as_by_kubectl(capsys: pytest.CaptureFixture[str]) -> None:
-    async def forbidden() -> None:
-        raise failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
-
+    forbidden = failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
     with pytest.raises(typer.Exit):
-        answered(forbidden)
+        end_without_answer(forbidden)
     assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-cluster-reader")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from tests.unit.cluster.lagging import LaggingApi
-from webhook.cluster.watched import NodeInformer, PluginInformer
+from webhook.cluster.watched import NodeInformer
 from webhook.kube.client import Client
 
 NODES = "/api/v1/nodes"
@@ -64,16 +64,16 @@ async def test_what_device_plugins_have_is_known_by_the_resources_that_are_follo
 
     gpu, other = "example.com/gpu", "example.com/nic"
     api = LaggingApi({NODES: [with_plugin("a", **{gpu: "4", other: "1"}), with_plugin("b", **{gpu: "0"})]})
-    plugins = PluginInformer(cast("Client", api))
-    assert plugins.resources is None, "nothing is known yet"
+    plugins = NodeInformer(cast("Client", api), plugins=True)
+    assert plugins.there is None, "nothing is known yet"
     async with asyncio.timeout(60):
         plugins.follow({gpu})
         await plugins.wait_synced()
-        assert plugins.resources == {gpu}
+        assert plugins.there == {gpu}
         await api.bring("MODIFIED", with_plugin("a", **{gpu: "0"}), NODES)
-        assert plugins.resources == frozenset(), "none of them is healthy"
+        assert plugins.there == frozenset(), "none of them is healthy"
         await api.bring("MODIFIED", with_plugin("b", **{gpu: "1"}), NODES)
-        assert plugins.resources == {gpu}
+        assert plugins.there == {gpu}
         await api.bring("DELETED", with_plugin("b"), NODES)
-        assert plugins.resources == frozenset()
+        assert plugins.there == frozenset()
     await plugins.stop()

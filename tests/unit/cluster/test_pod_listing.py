@@ -4,8 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_pytorchjob
+from webhook.cluster.listed import PodSummary, summary_of
 from webhook.cluster.pod_informer import SeenPod
-from webhook.cluster.pod_listing import PodSummary, summary_of
 from webhook.objects.view import view
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Devices

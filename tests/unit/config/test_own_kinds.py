@@ -10,7 +10,8 @@ from webhook.config.load import parse
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.classification.classify import classify
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow
-from webhook.policy.workloads.workload import Workload, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Workload
 
 POD = {"spec": {"containers": [{"name": "main", "image": "acme/run:1", "resources": {"limits": {GPU: 2}}}]}}
 TREE = a_workload(

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.pod_informer import SeenPod
-from webhook.controllers.claimed_devices import Claimants, ClaimedDevices, ClaimInformer
+from webhook.controllers.claimed_devices import ClaimInformer, PodClaims
 from webhook.controllers.pods_on_nodes import Claimed, ObservedPod
 from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
@@ -24,7 +24,7 @@ class FakeClaims:
         self.there: dict[str, int | Unreadable] = {}
         self.watched = watched
         watch = cast("ClaimInformer", self.Watch(self))
-        self.read = ClaimedDevices(cast("Lookups", self), watch, lambda each: each.device_class == GPU)
+        self.read = PodClaims(cast("Lookups", self), watch, lambda each: each.device_class == GPU)
 
     def fresh(self) -> Self:
         return self
@@ -43,6 +43,9 @@ class FakeClaims:
         def devices(self, key: str) -> tuple[Devices, ...] | None:
             count = self.world.watched.get(key.partition("/")[2])
             return None if count is None else (Devices(GPU, count, request="gpu"),)
+
+        def problems(self) -> list[str]:
+            return []
 
 
 def a_pod(made: str | None = None, **source: str) -> SeenPod:
@@ -85,7 +88,7 @@ async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable
     world.there = {SHARED: problem}
     claimed = await world.read.of(a_pod(**OF_A_CLAIM))
     assert (counts(claimed), claimed.unread) == ([4], False)
-    world.read.forget("1")
+    world.read.pod_changed("1", None)
     assert (await world.read.of(a_pod(**OF_A_CLAIM))).unread
 
 
@@ -114,7 +117,7 @@ def claimant(*claims: str, **state: bool) -> ObservedPod:
 
 
 async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
-    pods = Claimants()
+    pods = FakeClaims().read
     for uid, claim in (("1", "team-a/pair"), ("2", "team-a/pair"), ("3", "team-a/other")):
         pods.pod_changed(uid, claimant(claim))
     pods.pod_changed("4", ObservedPod("team-a", "train"))
@@ -125,7 +128,7 @@ async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
 
 
 async def test_pods_whose_claims_cannot_be_read_are_reported_and_tried_again() -> None:
-    pods = Claimants()
+    pods = FakeClaims().read
     missing, failing = claimant("team-a/a", unread=True), claimant("team-a/b", unread=True, passing=True)
     pods.pods_listed({"1": missing, "2": failing})
     assert pods.problems() == ["the resource claims of 1 pod can't be read"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from tests.builders import a_policy
-from webhook.controllers.pods_on_nodes import PodWork, WorkingPod
+from webhook.controllers.pods_on_nodes import PodWork
 from webhook.controllers.work_at_risk import (
     MOST_WRITES,
     ROUND,
@@ -25,8 +25,8 @@ POLICY = a_policy()
 def pod(uid: str, minutes: float, gpus: int = 1, namespace: str = "research", **made_by: str) -> PodAtRisk:
     """A pod that saved so many minutes ago."""
     holding = Holding(namespace, Charge(Decimal(gpus), "gpu-batch"), name=uid, **made_by)
-    at_work = WorkingPod(uid, holding, "node-1", PodWork(NOW - 100 * MINUTE))
-    return PodAtRisk(at_work, float(gpus), NOW - minutes * MINUTE, exact=True)
+    work = PodWork(NOW - 100 * MINUTE)
+    return PodAtRisk(uid, holding, "node-1", work, float(gpus), NOW - minutes * MINUTE, exact=True)
 
 
 def workload(*owners: str, value: str = "", ours: bool = True, namespace: str = "research") -> AnnotatedObject:

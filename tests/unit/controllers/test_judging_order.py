@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.builders.dra_cluster import NOW, TIERS, DraCluster
 from tests.unit.clock import Clock
-from webhook.controllers.judging_order import AGAIN, LATEST, REST, JudgingOrder
+from webhook.controllers.device_preemption import AGAIN, LATEST, REST, JudgingOrder
 from webhook.policy.preemption.pod_state import PodState
 
 

@@ -1,7 +1,7 @@
 """The time for which one namespace's look-ups may hold up the watch of all pods."""
 
 from tests.unit.clock import Clock
-from webhook.controllers.lookup_share import BURST_SECONDS, SHARE, LookupShare
+from webhook.controllers.observed_pods import BURST_SECONDS, SHARE, LookupShare
 
 
 def test_a_namespace_that_looks_up_all_the_time_gets_its_share_and_others_theirs() -> None:

@@ -5,7 +5,7 @@ from unittest import mock
 from tests.builders.dra_cluster import DraCluster
 from tests.builders.simulated_preemption import Case, Simulated, judged, leading, one_round
 from webhook.controllers import device_preemption
-from webhook.controllers.judging_order import LONGEST_SPELL
+from webhook.controllers.device_preemption import LONGEST_SPELL
 from webhook.objects.refusal import Phrase
 from webhook.policy.preemption.cluster_state import Rules
 from webhook.policy.preemption.decide_preemption import Known, decide_preemption

@@ -11,9 +11,8 @@ import pytest
 from tests.builders import a_pod, a_policy
 from tests.builders.built import Tree
 from webhook.cluster.pod_informer import Ended, SeenPod, seen_pod
-from webhook.controllers import evicted_pods, preemption_watch
-from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, Victim
-from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.controllers import evicted_pods
+from webhook.controllers.evicted_pods import EvictedPods, Followed, Preempted, PreemptionWatch, Victim
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, NotFound, Unreachable
 from webhook.ledger.protocol import Holding
 from webhook.objects.pods import OwnerReference
@@ -55,7 +54,6 @@ def evicted(
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evicted_pods, "LOOK", 0.0)
-    monkeypatch.setattr(preemption_watch, "LOOK", 0.0)
 
 
 STARTING = Unreachable("refused"), Failed("starting", 503), Forbidden("no rights are known yet", 403)

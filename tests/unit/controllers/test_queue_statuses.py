@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from tests.unit.clock import Clock
 from tests.unit.controllers.stored_events import until
-from webhook.controllers.queue_statuses import QueueStatuses
+from webhook.controllers.queued_pods import QueueStatuses
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued, QueuedUnit
 from webhook.ledger.protocol import GangBooking, Gated, Holding

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from tests.unit.controllers.stored_events import StoredEvents, until
 from tests.unit.controllers.test_queue_statuses import a_gated_pod, waits
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.queue_statuses import QueueStatuses
-from webhook.controllers.queued_pods import MOST, MOST_OPENED, QueuedPods
+from webhook.controllers.queued_pods import MOST, MOST_OPENED, QueuedPods, QueueStatuses
 from webhook.kube.errors import ApiError, Conflict
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.queue import Queued

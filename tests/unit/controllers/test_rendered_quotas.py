@@ -4,18 +4,19 @@ from typing import Any, cast
 
 import pytest
 
-from webhook.controllers.backstop_writer import Place, RenderedFor, manifest, problem_of_writing, rendered_for
+from webhook.controllers.backstop_writer import Place, manifest, problem_of_writing, rendered_for
+from webhook.controllers.event_writer import Regarding
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
 
-PLACE, ALPHA = Place("team-alpha", "gpu-tiers"), RenderedFor("alpha", "u1")
+PLACE, ALPHA = Place("team-alpha", "gpu-tiers"), Regarding.tenant_quota("alpha", "u1")
 
 
-def wanted(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
+def wanted(owner: Regarding = ALPHA, gpus: str = "1000") -> dict[str, Any]:
     return manifest(PLACE, owner, {"hard": {"requests.nvidia.com/gpu": gpus}})
 
 
-def stored(owner: RenderedFor = ALPHA, gpus: str = "1000") -> dict[str, Any]:
+def stored(owner: Regarding = ALPHA, gpus: str = "1000") -> dict[str, Any]:
     """Return the ResourceQuota as the API server has it, with a label of somebody else's."""
     tree = wanted(owner, gpus)
     labels = tree["metadata"]["labels"] | {"team": "a"}
@@ -60,7 +61,7 @@ async def written(api: Api, there: dict[str, Any] | None, due: dict[str, Any] | 
         ({"apiVersion": "example.com/v1"}, None),
     ],
 )
-def test_ours_is_what_a_tenant_quota_controls(change: dict[str, Any], expected: RenderedFor | None) -> None:
+def test_ours_is_what_a_tenant_quota_controls(change: dict[str, Any], expected: Regarding | None) -> None:
     tree = wanted()
     tree["metadata"]["ownerReferences"][0].update(change)
     assert rendered_for(tree) == expected
@@ -73,7 +74,7 @@ async def test_what_is_in_step_is_not_written() -> None:
     assert api.requests == []
 
 
-@pytest.mark.parametrize("there", [stored(gpus="6"), stored(RenderedFor("alpha", "u0")), stored(gpus="six")])
+@pytest.mark.parametrize("there", [stored(gpus="6"), stored(Regarding.tenant_quota("alpha", "u0")), stored(gpus="six")])
 async def test_what_is_not_is_replaced_and_keeps_what_others_wrote(there: dict[str, Any]) -> None:
     api = Api()
     assert await written(api, there, wanted()) is None

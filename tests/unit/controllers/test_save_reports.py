@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.controllers import save_reports
-from webhook.controllers.save_reports import REPORT_SECONDS, SKEW, SOONEST, Progress, SaveReports
+from webhook.controllers import asked_saves
+from webhook.controllers.asked_saves import REPORT_SECONDS, SKEW, SOONEST, Progress, SaveReports
 from webhook.policy.checkpoint.work_lost import LastSave
 
 
@@ -50,7 +50,7 @@ def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_h
 
 
 def test_only_so_many_pods_are_stored_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(save_reports, "MOST_REPORTING", 3)
+    monkeypatch.setattr(asked_saves, "MOST_REPORTING", 3)
     clock = Clock()
     saves = SaveReports(clock)
     for uid in "abc":

@@ -12,8 +12,7 @@ from tests.builders.operators import a_jobset, a_lws
 from tests.builders.world import FakeApi
 from tests.unit.controllers.stored_events import StoredEvents, until
 from webhook.cluster.views import Owner, links, owner_of
-from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.verdict_events import MOST_WAITING, Notice, VerdictEvents
+from webhook.controllers.event_writer import MOST_WAITING, EventWriter, Notice, VerdictEvents
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.workloads.kind_table import BUILT_IN, KindRow

@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
-from webhook.kube.server_clock import ServerClock
+from webhook.kube.connection import ServerClock
 
 TRUE = 1_796_000_000.4
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from tests.unit.page.samples import EVIL, a_content, a_preemption, a_tenant, a_verdict, some_gpus
-from tests.unit.page.test_render import got, sources_of, text_of
+from tests.unit.page.test_render import content_of, got, text_of
 from webhook.page.routes import MOST_TENANTS, PageContent, page_app
 from webhook.report.latest import VerdictGroup
 
@@ -22,7 +22,7 @@ def content(**parts: object) -> PageContent:
 
 
 async def shown(query: str, page: PageContent | None = None) -> str:
-    answer = await got(page_app(sources_of(page or content())), "localhost:8090", f"/?{query}")
+    answer = await got(page_app(content_of(page or content())), "localhost:8090", f"/?{query}")
     assert answer.status_code == 200
     return text_of(answer.text).partition("gpu-tiers ✓")[2] or text_of(answer.text).partition("gpu-tiers ✗")[2]
 
@@ -51,14 +51,14 @@ async def test_a_tier_and_a_tenant_narrow_together() -> None:
 
 @pytest.mark.parametrize("query", ["tenant", "tier", "reload", "refused", "other"])
 async def test_what_a_url_says_is_text(query: str) -> None:
-    answer = await got(page_app(sources_of(content())), "localhost:8090", f"/?{query}={EVIL}")
+    answer = await got(page_app(content_of(content())), "localhost:8090", f"/?{query}={EVIL}")
     assert answer.status_code == 200
     assert "<script" not in answer.text
     assert 'http-equiv="refresh"' not in answer.text
 
 
 async def test_a_wall_loads_it_again() -> None:
-    answer = await got(page_app(sources_of(content())), "localhost:8090", "/?reload=30&refused=1")
+    answer = await got(page_app(content_of(content())), "localhost:8090", "/?reload=30&refused=1")
     assert '<meta http-equiv="refresh" content="30">' in answer.text
     assert 'href="?reload=30"' in answer.text
     assert "form-action 'self'" in answer.headers["content-security-policy"]
@@ -68,7 +68,7 @@ async def test_of_300_tenants_those_that_are_worst_off_stand_there() -> None:
     tenants = [a_tenant(f"tenant-{each:03}") for each in range(300)]
     tenants[217] = a_tenant("tenant-217", "OverQuota: the total is at 18 of 16")
     page = content(tenants=tuple(tenants), gpus=some_gpus(waits=300))
-    answer = await got(page_app(sources_of(page)), "localhost:8090")
+    answer = await got(page_app(content_of(page)), "localhost:8090")
     text = text_of(answer.text)
     assert f"The {MOST_TENANTS} of 300 tenants that are worst off." in text
     assert text.index("tenant-217 gpu-training") < text.index("tenant-000 gpu-training")

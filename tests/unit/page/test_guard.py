@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.unit.page.samples import a_content
-from tests.unit.page.test_render import sources_of
+from tests.unit.page.test_render import content_of
 from webhook.kube.errors import Failed, Unreachable
 from webhook.page.readers import AT_ONCE, Readers
 from webhook.page.routes import page_app
@@ -49,7 +49,7 @@ class Door:
 
     def __init__(self, server: Server, *audiences: str, seconds: float = 30) -> None:
         readers = Readers(server, audiences, seconds)  # type: ignore[arg-type]
-        self._app = page_app(sources_of(a_content()), readers)
+        self._app = page_app(content_of(a_content()), readers)
 
     async def get(self, authorization: str | None = None, path: str = "/") -> httpx.Response:
         headers = {"authorization": authorization} if authorization is not None else {}

@@ -10,9 +10,8 @@ from msgspec import structs
 from starlette.types import ASGIApp
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict, some_gpus
-from webhook.page.routes import Choice, PageContent, Sources, page_app, rendered
-from webhook.report.gpus_now import GpusNow
-from webhook.report.posture import DraPosture, Posture
+from webhook.page.routes import Choice, Content, PageContent, page_app, rendered
+from webhook.report.posture import DraPosture
 from webhook.report.tenants import QueuedShown, QueueShown, RowShown
 
 VOID = {"meta", "path", "rect", "i"}
@@ -245,25 +244,11 @@ def test_the_page_says_where_no_tier_evicts() -> None:
     assert "But no tier evicts anybody for devices of gpu.nvidia.com on node d1: these come by DRA." in page_text
 
 
-def sources_of(content: PageContent) -> Sources:
-    async def gpus() -> GpusNow | None:
-        return content.gpus
+def content_of(content: PageContent) -> Content:
+    async def chosen(choice: Choice) -> PageContent:
+        return structs.replace(content, choice=choice)
 
-    async def posture() -> Posture:
-        return content.posture
-
-    return Sources(
-        content.replica,
-        lambda: content.leads,
-        lambda: content.leader,
-        lambda leader: f"kubectl port-forward pod/{leader} 8090",
-        lambda: content.health,
-        gpus,
-        posture,
-        lambda: content.tenants,
-        content.verdicts,
-        content.preemptions,
-    )
+    return chosen
 
 
 async def got(app: ASGIApp, host: str, path: str = "/") -> httpx.Response:
@@ -272,7 +257,7 @@ async def got(app: ASGIApp, host: str, path: str = "/") -> httpx.Response:
 
 
 async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> None:
-    answer = await got(page_app(sources_of(a_content())), "localhost:8090")
+    answer = await got(page_app(content_of(a_content())), "localhost:8090")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     assert answer.headers["cache-control"] == "no-store"
@@ -291,13 +276,13 @@ async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> No
 )
 async def test_a_site_that_names_its_own_host_gets_no_page(host: str, code: int) -> None:
     """DNS rebinding during a port-forward."""
-    answer = await got(page_app(sources_of(a_content())), host)
+    answer = await got(page_app(content_of(a_content())), host)
     assert answer.status_code == code
     assert ("gpu-tiers" in answer.text) is (code == 200)
 
 
-async def test_it_shows_the_latest_hundred() -> None:
+def test_it_shows_the_latest_hundred() -> None:
     verdicts = [a_verdict(f"run-{each}") for each in range(200)]
-    shown = await sources_of(a_content(verdicts=verdicts, preemptions=[a_preemption()] * 1000)).content()
-    assert list(shown.verdicts) == verdicts[:100]
-    assert len(shown.preemptions) == 100
+    shown = a_content(verdicts=verdicts, preemptions=[a_preemption()] * 1000)
+    assert list(shown.verdicts_chosen) == verdicts[:100]
+    assert len(shown.preemptions_chosen) == 100

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from tests.unit.page.samples import a_content, a_preemption
-from tests.unit.page.test_render import Balanced, sources_of, text_of
+from tests.unit.page.test_render import Balanced, text_of
 from webhook.page.routes import POINTS, TOP, WIDTH, rendered, use_chart
 from webhook.report.gpus_now import DAY, EVERY, DayOfUse, Evicted, UseAt, UseOverTime
 
@@ -84,16 +84,14 @@ def test_no_line_is_drawn_through_a_time_of_which_nobody_knows() -> None:
     assert [len(each) for each in lines(chart)] == [6, 18] * 2
 
 
-async def test_preemptions_stand_where_they_happened_the_higher_the_more_there_were() -> None:
+def test_preemptions_stand_where_they_happened_the_higher_the_more_there_were() -> None:
     seen = Seen()
     seen.hold(24 * 60, gpu_batch=8)
     noon = a_preemption()
     evening = structs.replace(noon, time="2026-11-22T18:00:00Z")
     earlier, broken = structs.replace(noon, time="2026-11-20T18:00:00Z"), structs.replace(noon, time="soon")
     happened = (noon, noon, evening, earlier, broken)
-    chart = (
-        await structs.replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()
-    ).chart.drawn
+    chart, _ = a_content(use=tuple(seen), preemptions=happened).chart()
     found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="5" height="([^"]*)"', chart)
     assert [(round(int(x) / WIDTH, 1), float(height)) for x, height in found] == [(0.5, 24.0), (0.7, 12.0)]
     assert "preempted pods, at most 2" in text_of(chart)
@@ -114,12 +112,11 @@ def test_pods_that_two_tiers_lose_at_once_stand_one_above_the_other_in_their_col
     assert round(sum(heights)) == 24
 
 
-async def test_the_page_shows_it_with_its_colours() -> None:
+def test_the_page_shows_it_with_its_colours() -> None:
     seen = Seen()
     seen.hold(60, gpu_batch=8)
-    sources = sources_of(a_content())
-    assert "Use by tier in the last 24 hours" not in text_of(rendered(await sources.content()))
-    page = rendered(await structs.replace(sources, use=tuple(seen)).content())
+    assert "Use by tier in the last 24 hours" not in text_of(rendered(a_content()))
+    page = rendered(a_content(use=tuple(seen)))
     Balanced(page)
     assert page.count('<polyline class="line tier-') == 4
     assert "since 2026-11-22 00:00 UTC" in text_of(page)
@@ -130,16 +127,11 @@ def a_day(problem: str = "") -> dict[str, Any]:
     """Return the answer of a Prometheus: 16 GPUs of gpu-batch, and 3 evicted pods of it."""
     looks = tuple(UseAt(BEGAN + each * 600, {"gpu-batch": 16.0}) for each in range(144))
     text = DayOfUse(problem=problem) if problem else DayOfUse(looks, (Evicted(BEGAN + DAY / 2, "gpu-batch", 3.0),))
-
-    async def day() -> DayOfUse:
-        return text
-
-    return {"prometheus": "prometheus.monitoring:9090", "day": day}
+    return {"prometheus": "prometheus.monitoring:9090", "day": text}
 
 
-async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_day() -> None:
-    follower = a_content(leads=False, gpus=None, preemptions=())
-    page = rendered(await structs.replace(sources_of(follower), **a_day()).content())
+def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_day() -> None:
+    page = rendered(a_content(leads=False, gpus=None, preemptions=(), **a_day()))
     Balanced(page)
     text = text_of(page)
     assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in text
@@ -148,15 +140,15 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
     assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
 
 
-async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_has_counted_is_shown() -> None:
+def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_has_counted_is_shown() -> None:
     seen = Seen()
     seen.hold(60, gpu_batch=8)
-    asked = structs.replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
-    text = text_of(rendered(await asked.content()))
+    asked = a_content(use=tuple(seen), **a_day("Cannot connect: Connection refused"))
+    text = text_of(rendered(asked))
     why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
     assert f"{why} As far as this replica has counted: since it began to lead." in text
     assert "GPUs used by tier, at most 8;" in text
-    follower = structs.replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
-    text = text_of(rendered(await follower.content()))
+    follower = a_content(leads=False, gpus=None, **a_day("no answer within 2 s"))
+    text = text_of(rendered(follower))
     assert "tells nothing: no answer within 2 s." in text
     assert "As far as this replica" not in text

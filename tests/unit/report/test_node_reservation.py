@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from webhook.policy.preemption.reservation import Reservation
-from webhook.report.node_reservation import NodeReservation
+from webhook.report.posture import NodeReservation
 
 ALONE = Reservation("gang", "lab/first", ("a",), "gpu-training", ("node-1",), since=0.0, until=60.0)
 UNTIL = "(gpu-training) until 1970-01-01T00:01:00Z: node-1. "

@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.cli.why_pending.queue_position import Use, in_queue, position_of, room_at_latest, said_at_latest
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import PodSummary
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.tenants import QueuedShown, QueueShown, RowShown, TenantShown
 

@@ -8,7 +8,7 @@ from tests.unit.server.serving import HOST, a_bundle, allowing
 from webhook.server.endpoint import Limits
 from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, serve
 from webhook.server.tls import LiveCertificate
 
 
@@ -20,7 +20,8 @@ async def main() -> None:
     async with asyncio.timeout(60):
         await serve(
             AdmissionPort(allowing, allowing, LiveCertificate(a_bundle()), admission, Limits(body_seconds=4)),
-            ObservabilityPort({}, observability),
+            observability,
+            {},
             Metrics(),
             drain,
         )

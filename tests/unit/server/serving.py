@@ -24,7 +24,7 @@ from webhook.server.endpoint import Callers, Handler, Limits
 from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metric_table import TABLE
 from webhook.server.metrics import Metrics
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, serve
 from webhook.server.tls import LiveCertificate
 
 HOST = "127.0.0.1"
@@ -190,10 +190,8 @@ async def a_server(
     task = asyncio.create_task(
         serve(
             AdmissionPort(mutate, validate, certificate, admission, limits or Limits(), callers or Callers()),
-            ObservabilityPort(
-                {name: (lambda trouble=trouble: trouble) for name, trouble in checks.items()},  # type: ignore[misc]
-                observability,
-            ),
+            observability,
+            {name: (lambda trouble=trouble: trouble) for name, trouble in checks.items()},  # type: ignore[misc]
             metrics,
             drain,
         )

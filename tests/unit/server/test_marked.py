@@ -13,7 +13,7 @@ from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.cli.cluster.snapshot import _pod
 from webhook.kube.client import warning_text
-from webhook.report.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
+from webhook.report.latest import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder, marked
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.workloads.golden.outcome import lines_of
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import documents
-from webhook.cli.manifests.file_cluster import cluster_of
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import judge_at
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.workloads.kind_table import BUILT_IN

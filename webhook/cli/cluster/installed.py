@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from webhook.cli.cluster.target import role_for
-from webhook.cli.output import warn
+from webhook.cli.command import warn
 from webhook.cluster.listed import listed_trees
 from webhook.cluster.webhook_configurations import OF_OURS
 from webhook.config.errors import ConfigError
-from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
+from webhook.config.load import parse, policy_of, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
 from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, active_map_of, digest_of
 from webhook.kube.client import Client, path
@@ -20,18 +20,16 @@ from webhook.policy.values.tiers import class_names
 
 def policy_named(name: str | Path) -> TierPolicy:
     """Read a policy file or a preset. Raises ConfigError if there is neither, or the file is wrong."""
-    return load(Path(name)) if Path(name).exists() else preset_policy(_preset(name))
+    return policy_of(fields_named(name))
 
 
 def fields_named(name: str | Path) -> PolicyFile:
-    return read_file(Path(name)) if Path(name).exists() else preset_file(_preset(name))
-
-
-def _preset(name: str | Path) -> str:
-    if str(name) not in presets():
-        problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
-        raise ConfigError(str(name), [problem])
-    return str(name)
+    if Path(name).exists():
+        return read_file(Path(name))
+    if str(name) in presets():
+        return preset_file(str(name))
+    problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
+    raise ConfigError(str(name), [problem])
 
 
 def policy_in(name: str | Path | None) -> TierPolicy:
@@ -43,8 +41,6 @@ def mode_of_file(mode: str) -> str:
     """Return the mode of a policy file as text, with the note that the cluster's is unknown."""
     return f"--policy says mode {mode}; the cluster's mode is not known."
 
-
-T = TypeVar("T")
 
 RELEASE = "gpu-tiers"
 

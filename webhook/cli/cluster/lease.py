@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from webhook.cli.output import warn
+from webhook.cli.command import warn
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client, path
 from webhook.kube.errors import Forbidden, NotFound
@@ -17,7 +18,7 @@ LOOK_AGAIN = 0.5
 async def leader_of(client: Client, namespace: str, name: str) -> str:
     """Return the replica that renews the Lease. It is read again until it changes or has expired."""
     place = path(LEASES, "leases", namespace, name)
-    try:
+    with suppress(NotFound):
         first = (await client.get(place)).get("spec") or {}
         deadline = time.monotonic() + (first.get("leaseDurationSeconds") or 0)
         while first.get("holderIdentity") and time.monotonic() < deadline:
@@ -25,8 +26,6 @@ async def leader_of(client: Client, namespace: str, name: str) -> str:
             now = (await client.get(place)).get("spec") or {}
             if now != first and now.get("holderIdentity"):
                 return str(now["holderIdentity"]).rpartition("_")[0]
-    except NotFound:
-        pass
     return ""
 
 

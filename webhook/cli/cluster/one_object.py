@@ -8,17 +8,15 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Self
 
 import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from webhook.cli.cluster.reader import ClusterReader, cluster_reader
+from webhook.cli.cluster.reader import ClusterReader, CommandLookups, cluster_reader
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.listed import priority_classes
-from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.watched import stored_namespace
 from webhook.kube.client import RFC_3339, Client, path
@@ -96,9 +94,8 @@ async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> S
     if named is not None:
         return named
     if any(each.is_called(word) for each in served):
-        raise BadInput(
-            f'"{word}" makes no pods that gpu-tiers knows of; ask about one of its pods by name, or about its owner'
-        )
+        advice = "ask about one of its pods by name, or about its owner"
+        raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; {advice}')
     raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
 
 
@@ -144,10 +141,9 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             tenants = by_age(each.tenant for each in quotas if each.tenant)
 
             async def other_namespace(name: str) -> Namespace:
-                found = await stored_namespace(client, name)
-                if found is None:
-                    raise Unreadable(f"namespace {name} does not exist")
-                return found
+                if found := await stored_namespace(client, name):
+                    return found
+                raise Unreadable(f"namespace {name} does not exist")
 
             known = ReadOnce(classes, tuple(tenants), {namespace: home}, other_namespace)
             known.scope = await reader.eviction()
@@ -164,17 +160,10 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
         return []
 
 
-class _Readable(LiveLookups, frozen=True, kw_only=True):
+class _Readable(CommandLookups, frozen=True, kw_only=True):
     """Looks up owners and claims as far as a user may read them; others are noted."""
 
     reader: ClusterReader
-
-    def fresh(self) -> Self:
-        return self
-
-    async def is_name_taken(self, *_: str) -> bool:
-        """Return False, because the object that is judged again may exist."""
-        return False
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         try:

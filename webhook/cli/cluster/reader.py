@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import structs
 
@@ -11,13 +11,14 @@ from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, OF_A_VERDICT, RIG
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
-from webhook.cluster.listed import listed_trees, plugins_by_node, resource_slices, supply_of
+from webhook.cluster.listed import dra_objects, listed_trees, plugins_by_node, supply_of
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.kube.client import Client, path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
+from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import EvictionScope, GpuSupply, evicts_for_devices, resources_of_classes
 from webhook.policy.values.tier_policy import TierPolicy
@@ -67,8 +68,7 @@ class ClusterReader:
 
     def without(self, lost: str, *parts: Part) -> None:
         """Note that `lost` is unknown if one of these parts was not read."""
-        needed = [part for part in self.unread if part in parts]
-        if needed:
+        if needed := [part for part in self.unread if part in parts]:
             sentence = unknown_without(lost, *(self.unread[part] for part in needed))
             self.unknown[sentence] = tuple(self.roles[part] for part in needed)
 
@@ -114,7 +114,7 @@ class ClusterReader:
         if not self.policy.classes:
             return GpuSupply()
         lost = "on which nodes tiers evict nobody because GPUs come by DRA"
-        slices = await self.part("slices", resource_slices(self.client), (), lost)
+        slices = await self.part("slices", dra_objects(self.client, ResourceSlice), (), lost)
         nodes = await self.part("nodes", plugins_by_node(self.client), {}, lost)
         return supply_of(nodes, slices, await self.part("version", server_version(self.client), (0, 0)))
 
@@ -126,6 +126,16 @@ class ClusterReader:
         except NotFound:
             raise BadInput(f"there is no namespace {name}") from None
         return structs.replace(namespace_of(view(found, Named).metadata), name=name)
+
+
+class CommandLookups(LiveLookups, frozen=True):
+    """Look-ups of a command: objects are read once, and a name is never taken, because the judged object may exist."""
+
+    def fresh(self) -> Self:
+        return self
+
+    async def is_name_taken(self, *_: str) -> bool:
+        return False
 
 
 @asynccontextmanager

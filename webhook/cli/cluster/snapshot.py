@@ -5,10 +5,10 @@ A part that the user may not read is noted, and left out.
 
 import base64
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,19 +20,15 @@ from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.target import RIGHTS
 from webhook.cli.cluster.workloads import listed_cluster
 from webhook.cli.manifests.documents import BadInput
+from webhook.cluster import listed
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.listed import disruption_budgets, gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
-from webhook.cluster.pod_listing import PodSummary, list_pods, lost_pods
-from webhook.cluster.webhook_configurations import (
-    admission_policies,
-    leaves_out,
-    missing_kinds,
-    webhook_configurations,
-)
+from webhook.cluster.listed import PodSummary, lost_pods, pods_with_json
+from webhook.cluster.webhook_configurations import admission_policies, leaves_out, missing_kinds, webhook_configurations
 from webhook.config.published import InstalledPolicy, active_map_of
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.discovery import Discovery, served_version, server_version
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
+from webhook.objects.data_files import data_file
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
@@ -42,15 +38,8 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
-from webhook.report.lint.snapshot import (
-    CertificateSeen,
-    ClusterSnapshot,
-    DryRun,
-    GangSeen,
-    PreemptionRule,
-    Taken,
-)
-from webhook.report.replica_mark import ANNOTATION, marks_in
+from webhook.report.latest import ANNOTATION, marks_in
+from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, DryRun, GangSeen, PreemptionRule, Taken
 from webhook.report.shown import without_secret
 
 PATIENCE = 45.0
@@ -63,11 +52,12 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
     """Read all parts of a cluster. Raises ApiError if the API server can't be asked at all."""
     client, policy = reader.client, reader.policy
     found = await read_running(reader, installed, "default")
-    found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
+    found = replace(found, classes=await reader.part("classes", listed.priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     if await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), []):
         reader.lacking["capacity"] = COUNTED_BY_CLAIMS
-    nodes = await reader.part("nodes", gpu_nodes(client, policy), ())
+    nodes = await reader.part("nodes", listed.gpu_nodes(client, policy), ())
+    groups = await reader.part("pod_groups", _listed(client, "scheduling.k8s.io", "podgroups"), [])
     return replace(
         found,
         nodes=nodes,
@@ -75,8 +65,8 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
         pods=pods,
         taken=taken,
         gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),
-        pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
-        budgets=await reader.part("budgets", disruption_budgets(client), ()),
+        pod_groups=tuple(read(raw, PodGroup) for raw in groups),
+        budgets=await reader.part("budgets", listed.disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), {}),
         preemption_rules=await reader.part("preemption_configs", _preemption_rules(client), ()),
         autoscalers=await reader.part("autoscalers", _autoscalers(client), ()),
@@ -93,18 +83,14 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
     Raises ApiError if the API server can't be asked at all, BadInput if there is no such namespace.
     """
     client = reader.client
-    found = ClusterSnapshot(
-        reader.policy,
-        datetime.now(UTC),
-        configurations=await reader.part("configurations", webhook_configurations(client), ()),
-        installed=installed,
-    )
+    configurations = await reader.part("configurations", webhook_configurations(client), ())
+    found = ClusterSnapshot(reader.policy, datetime.now(UTC), configurations=configurations, installed=installed)
     found = replace(
         found,
         dry_run=await dry_run_of(reader, found, namespace),
         leader=await reader.part("leader", leader_of(client, *installed.where.split("/")), ""),
-        tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
-        namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
+        tenants=tuple(await reader.part("tenants", listed.tenant_quotas(client), [])),
+        namespaces=await reader.part("namespaces", listed.listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
     )
     certificates = await _certificates_seen(reader, found)
@@ -148,18 +134,8 @@ async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
 
 
 def _pod(tier: str) -> Tree:
-    """Return a pod that asks for no GPU, so that no quota forbids it, and that the strictest namespace accepts."""
-    confined = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "gpu-tiers-check", "labels": {TIER_LABEL: tier}, "annotations": {ANNOTATION: ""}},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [{"name": "none", "image": "example.com/none", "securityContext": confined}],
-        },
-    }
+    pod: Tree = data_file(__name__, "dry_run_pod.yaml")
+    return pod | {"metadata": pod["metadata"] | {"labels": {TIER_LABEL: tier}, "annotations": {ANNOTATION: ""}}}
 
 
 async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) -> tuple[CertificateSeen, ...]:
@@ -207,7 +183,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
     """Return the pods with GPUs, and what all pods take of the nodes."""
     with_gpus: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
-    async for pod in list_pods(reader.client, reader.policy, reader.lookups.devices):
+    async for _, pod in pods_with_json(reader.client, reader.policy, reader.lookups.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
@@ -215,10 +191,6 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
             with_gpus.append(pod)
         reader.steps.done()
     return tuple(with_gpus), dict(taken)
-
-
-async def _pod_groups(client: Client) -> tuple[PodGroup, ...]:
-    return tuple(read(raw, PodGroup) for raw in await _listed(client, "scheduling.k8s.io", "podgroups"))
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
@@ -235,10 +207,8 @@ async def _listed(client: Client, group: str, plural: str, most: int | None = No
 
 
 async def _failed_hooks(client: Client) -> dict[tuple[str, str], int]:
-    times: defaultdict[tuple[str, str], int] = defaultdict(int)
-    selected = {"fieldSelector": "reason=FailedPreStopHook"}
-    async for raw in listed_objects(client.list_pages(path("v1", "events"), selected)):
-        event: dict[str, Any] = msgspec.json.decode(raw)
+    times: Counter[tuple[str, str]] = Counter()
+    for event in await listed.listed_trees(client, path("v1", "events"), {"fieldSelector": "reason=FailedPreStopHook"}):
         about, series = event.get("involvedObject") or {}, event.get("series") or {}
         count = event.get("count") or series.get("count") or 1
         times[str(about.get("namespace")), str(about.get("name"))] += int(count)
@@ -282,18 +252,16 @@ async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Clus
 
 async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPolicy) -> GangSeen | None:
     """Return the gang; None for a workload that is no gang, has ended or is suspended, or is part of another gang."""
-    try:
+    with suppress(Refused, ValueError, TypeError, RecursionError):
         tree: Tree = msgspec.json.decode(raw)
         metadata = read(raw, Named).metadata
         if policy.kinds.is_gang(metadata.controller):
             return None
         known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
-        unread = known.unread_runtime or known.facts.unread_claims
-        decision = None if unread else decide_workload(known.whole, known.facts, policy)
-    except (Refused, ValueError, TypeError, RecursionError):
-        return None
-    if decision is None or decision.gang is None:
-        return None
-    facts, charges = known.facts, decision.gang.charges
-    shards = facts.owners[0].shards
-    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, facts.tenant, shards)
+        facts = known.facts
+        unread = known.unread_runtime or facts.unread_claims
+        decision = None if unread else decide_workload(known.whole, facts, policy)
+        if decision is not None and decision.gang is not None:
+            about = metadata.uid, row.kind, metadata.namespace, metadata.name
+            return GangSeen(*about, decision.gang.charges, facts.tenant, facts.owners[0].shards)
+    return None

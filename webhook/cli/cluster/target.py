@@ -3,18 +3,16 @@
 The ClusterRoles of the chart have the rights that commands need: the message names the role.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-import typer
 
+from webhook.cli.command import fail
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import fail
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
@@ -81,23 +79,9 @@ T = TypeVar("T")
 
 LOG_IN = "The API server does not accept this login: log in again, or name another kubeconfig or --context."
 
-KubeconfigOption = Annotated[
-    Path | None, typer.Option("--kubeconfig", help="Kubeconfig. Default: $KUBECONFIG, then ~/.kube/config.")
-]
-ContextOption = Annotated[
-    str | None, typer.Option("--context", help="Context of the kubeconfig. Default: the current one.")
-]
-NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace. Default: the context's, then default.")
-]
-AtRiskOption = Annotated[
-    bool,
-    typer.Option("--at-risk", help="Also read all pods: the work lost if training pods were evicted now."),
-]
-
 
 class Target(msgspec.Struct, frozen=True):
-    """The cluster that a command asks."""
+    """The cluster that a command asks: the options --kubeconfig and --context."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -120,16 +104,15 @@ class Target(msgspec.Struct, frozen=True):
             yield client
 
 
-def answered(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return the answer to a question to a cluster; without an answer the program ends with 2 and the reason."""
-    try:
-        return asyncio.run(ask())
-    except Unauthorized as error:
-        fail(f"{error}. {LOG_IN}")
-    except Forbidden as error:
-        fail(f"{error.said or error}. {role_for(error)}")
-    except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
-        fail(problem_text(error))
+def end_without_answer(error: Exception) -> None:
+    """End the program with 2 and the reason why there is no answer. Return if the error is a fault of the program."""
+    match error:
+        case Unauthorized():
+            fail(f"{error}. {LOG_IN}")
+        case Forbidden():
+            fail(f"{error.said or error}. {role_for(error)}")
+        case ApiError() | BadInput() | ConfigError() | Refused() | Unreadable():
+            fail(problem_text(error))
 
 
 def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:

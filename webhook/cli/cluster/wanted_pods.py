@@ -20,10 +20,8 @@ def asks_for_none(document: Document, kinds: KindTable) -> str:
         end = f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
         return f"It has {end}, and makes no pods any more."
     if is_suspended(tree) and not listed(at(tree, "status.active")):
-        return (
-            "It is suspended (spec.suspend), so it has no pods until it is resumed, by a queue such as Kueue or by "
-            "hand."
-        )
+        by = "by a queue such as Kueue or by hand"
+        return f"It is suspended (spec.suspend), so it has no pods until it is resumed, {by}."
     if document.kind == "Deployment" and at(tree, "spec.paused") is True and not at(tree, "status.replicas"):
         return f"It is paused (spec.paused): it makes no pods until kubectl rollout resume deployment/{document.name}."
     if row and row.managed_by and (manager := manager_elsewhere(tree, row)):

@@ -5,28 +5,34 @@
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.cli.cluster.reader import ClusterReader
+from webhook.cli.cluster.reader import ClusterReader, CommandLookups
 from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER, role_for, unknown_without
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cluster.listed import gpu_nodes, listed_namespaces, priority_classes, tenant_quotas
+from webhook.cluster.listed import (
+    PodSummary,
+    gpu_nodes,
+    listed_namespaces,
+    pods_with_json,
+    priority_classes,
+    tenant_quotas,
+)
 from webhook.cluster.live import LiveLookups
 from webhook.cluster.offline import ClusterAbout, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
-from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.views import LONGEST
 from webhook.cluster.webhook_configurations import leaves_out, webhook_configurations
 from webhook.kube.client import listed_objects, path
-from webhook.kube.discovery import ServedResource, resources_of
+from webhook.kube.discovery import resources_of
 from webhook.kube.errors import Forbidden
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
@@ -67,8 +73,8 @@ class Gathered(Generic[T]):
     def with_pod(self, pod: PodSummary) -> None:
         written = parsed(pod.assigned_by)
         alike = PodsAlike(
-            count=0,
-            gpus=Decimal(0),
+            0,
+            Decimal(0),
             class_name=pod.class_name,
             priority=pod.priority,
             tier=pod.tier,
@@ -129,8 +135,8 @@ class Gathering(Generic[T]):
     async def by_itself(self, document: Document) -> None:
         """Take a workload that no existing workload makes, unless it has ended."""
         if not has_ended(document.tree):
-            of_it = Gathered(document.group_kind, document.namespace, document.name, [await self.judge(document)])
-            self.found[document.uid] = of_it
+            place = document.group_kind, document.namespace, document.name
+            self.found[document.uid] = Gathered(*place, [await self.judge(document)])
 
     def without_maker(self) -> list[Document]:
         """Return workloads whose maker does not exist and that no pod of theirs has shown, once all were taken."""
@@ -219,14 +225,8 @@ class _KnownOfMany(ReadOnce):
         return self.found[namespace.name]
 
 
-class _OfMany(LiveLookups, frozen=True):
-    """Caches look-ups. It reads no ResourceQuotas and checks no name, because each object has its own."""
-
-    def fresh(self) -> Self:
-        return self
-
-    async def is_name_taken(self, *_: str) -> bool:
-        return False
+class _OfMany(CommandLookups, frozen=True):
+    """Reads no ResourceQuotas, because each object has its own."""
 
     async def native_quotas(self, _namespace: str) -> tuple[()]:
         return ()
@@ -252,7 +252,6 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     listed: ClusterSnapshot
     broken: list[str] = msgspec.field(default_factory=list)
     left_out: Counter[str] = msgspec.field(default_factory=Counter)
-    hidden: dict[str, str] = msgspec.field(default_factory=dict)
     _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
@@ -275,19 +274,42 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
         Workloads of kinds that the user may not list are left out, with their pods. Raises ApiError, and BadInput
         without pods.
         """
-        served = await resources_of(self.reader.client, {kind.group for kind in gathering.kinds.by_kind})
-        known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
-        # Pods come last, because they are many, and each is stored until its maker has been read.
-        for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
-            await self._workloads(resource, gathering, namespace)
-        if self.hidden:
-            *others, last = self.hidden
+        client, steps, hidden = self.reader.client, self.reader.steps, dict[str, str]()
+        served = await resources_of(client, {kind.group for kind in gathering.kinds.by_kind})
+        of_kind = ((GroupKind(each.group, each.kind), each) for each in served)
+        known = [(kind, each) for kind, each in of_kind if kind in gathering.kinds.by_kind]
+
+        # 1. The workloads. Pods come last, because they are many, and each is stored until its maker has been read.
+        for kind, resource in sorted(known, key=lambda each: each[0] == POD):
+            steps.begin(f"judging {resource.plural}")
+            named = {"apiVersion": resource.api_version, "kind": resource.kind}
+            try:
+                pages = client.list_pages(path(resource.api_version, resource.plural, namespace))
+                async for raw in listed_objects(pages):
+                    document = Document("", {**msgspec.json.decode(raw), **named})
+                    if not self._is_exempt(document.namespace):
+                        await self._judged(document, gathering.workload(document))
+                    steps.done()
+            except Forbidden as error:
+                gathering.hidden.add(kind)
+                hidden[f"{resource.plural}{f'.{resource.group}' if resource.group else ''}"] = role_for(error)
+        if hidden:
+            *others, last = hidden
             kinds = f"{', '.join(others)} and {last}" if others else last
             sentence = unknown_without(f"what the policy does to {kinds} and their pods", "list them")
-            self.reader.unknown[sentence] = tuple(self.hidden.values())
+            self.reader.unknown[sentence] = tuple(hidden.values())
+
+        # 2. The pods with GPUs, and what has no maker.
+        steps.begin("reading pods")
+        claims, flavors = self.reader.lookups.devices, {each.name: each.flavor for each in self.listed.nodes}
         try:
-            self.reader.steps.begin("reading pods")
-            await self._pods(gathering, namespace)
+            async for raw, pod in pods_with_json(client, self.reader.policy, claims, namespace):
+                if pod.gpus and self._is_exempt(pod.namespace):
+                    self.left_out[pod.namespace] += 1
+                elif pod.gpus:
+                    placed = replace(pod, flavor=flavors.get(pod.node) or pod.flavor)
+                    await gathering.pod(placed, partial(msgspec.json.decode, raw))
+                steps.done()
         except Forbidden as error:
             lost = unknown_without(_ALL, f"list pods in {namespace or 'all namespaces'}")
             raise BadInput(f"{lost} {role_for(error) if namespace else _NAME_YOURS}") from error
@@ -297,44 +319,16 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """Return sentences on objects outside gpu-tiers, and on those that can't be judged."""
-        sentences = []
-        if self.left_out:
-            pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
-            sentences.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
-        return [*sentences, *self.broken]
-
-    async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
-        self.reader.steps.begin(f"judging {resource.plural}")
-        named = {"apiVersion": resource.api_version, "kind": resource.kind}
-        try:
-            pages = self.reader.client.list_pages(path(resource.api_version, resource.plural, namespace))
-            async for raw in listed_objects(pages):
-                document = Document("", {**msgspec.json.decode(raw), **named})
-                if not self._is_exempt(document.namespace):
-                    await self._judged(document, gathering.workload(document))
-                self.reader.steps.done()
-        except Forbidden as error:
-            gathering.hidden.add(GroupKind(resource.group, resource.kind))
-            self.hidden[f"{resource.plural}{f'.{resource.group}' if resource.group else ''}"] = role_for(error)
+        pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
+        exempt = f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out."
+        return [exempt, *self.broken] if pods else self.broken
 
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
             await judging
         except (Refused, BadInput) as problem:  # an API server stored it that checks less than we do
-            self.broken.append(
-                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem_text(problem)}"
-            )
-
-    async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
-        policy, claims = self.reader.policy, self.reader.lookups.devices
-        flavors: Mapping[str, str | None] = {each.name: each.flavor for each in self.listed.nodes}
-        async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
-            if pod.gpus and self._is_exempt(pod.namespace):
-                self.left_out[pod.namespace] += 1
-            elif pod.gpus:
-                placed = replace(pod, flavor=flavors.get(pod.node) or pod.flavor)
-                await gathering.pod(placed, partial(msgspec.json.decode, raw))
-            self.reader.steps.done()
+            where = f"{document.kind}/{document.name} in {document.namespace}"
+            self.broken.append(f"{where} can't be judged: {problem_text(problem)}")
 
     def _is_exempt(self, namespace: str) -> bool:
         if namespace not in self._exempt:
@@ -346,9 +340,8 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
     """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput if a right is missing."""
     client, policy = reader.client, reader.policy
-    homes: tuple[Namespace, ...] = ()
     if namespace:
-        homes = (await reader.home(namespace, {}),)
+        homes: tuple[Namespace, ...] = (await reader.home(namespace, {}),)
     else:
         homes = await reader.part("namespaces", listed_namespaces(client), ())
     tenants = tuple(await reader.part("tenants", tenant_quotas(client), []))
@@ -360,8 +353,7 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
         raise BadInput(f"{unknown_without(_ALL, *needs)} {_NAME_YOURS if whole else first}")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
-    exempt = "which namespaces are exempt"
-    configurations = await reader.part("configurations", webhook_configurations(client), (), exempt)
-    now = datetime.now(UTC)
-    found = ClusterSnapshot(policy, now, classes, tenants, homes, nodes, configurations=configurations)
-    return WorkloadsOfCluster(reader, found)
+    lost = "which namespaces are exempt"
+    configurations = await reader.part("configurations", webhook_configurations(client), (), lost)
+    parts = classes, tenants, homes, nodes
+    return WorkloadsOfCluster(reader, ClusterSnapshot(policy, datetime.now(UTC), *parts, configurations=configurations))

@@ -1,21 +1,14 @@
 """`gpu-tiers demo`: its options. The server is imported at its start, so that no other command waits for that."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import fail
-from webhook.config.errors import ConfigError
+from webhook.cli.command import fail, with_options
 
 
-def demo(
-    examples: Annotated[Path, typer.Option(help="Folder of workloads, with tenants/ and policies/ in it.")] = Path(
-        "examples"
-    ),
-) -> None:
+@with_options
+def demo(examples: Path = Path("examples")) -> None:
     """Serve the webhook over TLS with a new certificate, send it the examples, and show its answers.
 
     Use it to see gpu-tiers without a cluster. The ledger is in memory and starts empty; the workloads are booked one
@@ -27,7 +20,4 @@ def demo(
         fail(f"{examples}: there is no such folder; run it in a checkout of gpu-tiers, or name one with --examples")
     from webhook.cli.demo.demonstration import run_demo  # noqa: PLC0415 - see above
 
-    try:
-        run_demo(examples, Console())
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
+    run_demo(examples, Console())

@@ -4,9 +4,9 @@ import asyncio
 import base64
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -20,8 +20,8 @@ from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.manifests.documents import Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.cli.manifests.judge import Judge
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
@@ -34,7 +34,7 @@ from webhook.server import logs
 from webhook.server.listener import Drain, listen, port_of
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
-from webhook.server.run import AdmissionPort, ObservabilityPort, serve
+from webhook.server.run import AdmissionPort, serve
 from webhook.server.tls import LiveCertificate
 
 LOOPBACK = "127.0.0.1"
@@ -47,12 +47,7 @@ def run_demo(examples: Path, console: Console) -> None:
     workloads = [each for file in sorted(examples.glob("*.yaml")) for each in documents(str(file))]
     logs.set_up("warning", "console")
 
-    async def found() -> list[Finding]:
-        async with _webhook([*tenants, *workloads], policy) as judge:
-            console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
-            return [await judge.finding(document) for document in workloads]
-
-    findings, shown = asyncio.run(found()), ShownOnce()
+    findings, shown = asyncio.run(_findings([*tenants, *workloads], workloads, policy, console)), ShownOnce()
     for finding in findings:
         as_text(shown.shortened(finding), console)
     refused = [finding for finding in findings if not finding.allowed]
@@ -62,61 +57,51 @@ def run_demo(examples: Path, console: Console) -> None:
     console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
 
 
-@asynccontextmanager
-async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Judge]:
-    """Run the server as `gpu-tiers serve` does, on a free port, and yield a judge that asks it over TLS."""
+async def _findings(
+    world: Sequence[Document], workloads: Sequence[Document], policy: TierPolicy, console: Console
+) -> list[Finding]:
+    """Run the server as `gpu-tiers serve` does, on a free port, and ask it over TLS."""
     cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
-    ledger = MemoryLedger()
-    webhooks = Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
+    webhooks = Webhooks(cluster, MemoryLedger(), lambda: policy, Recorder(metrics))
     admission, observability = listen(LOOPBACK, 0), listen(LOOPBACK, 0)
     with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
         bundle = make_files(Path(folder), [LOOPBACK])
         trust = ssl.create_default_context(cafile=str(Path(folder) / "ca.crt"))
     async with asyncio.TaskGroup() as tasks, aiohttp.ClientSession() as session:
-        tasks.create_task(
-            serve(
-                AdmissionPort(webhooks.mutate, webhooks.validate, LiveCertificate(bundle), admission),
-                ObservabilityPort({}, observability),
-                metrics,
-                drain,
-            )
-        )
-        wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Judge(wire.judge, cluster, policy, dry_run=False)
+        reviews = AdmissionPort(webhooks.mutate, webhooks.validate, LiveCertificate(bundle), admission)
+        tasks.create_task(serve(reviews, observability, {}, metrics, drain))
+        ask = partial(_over_tls, session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
+        judge = Judge(ask, cluster, policy, dry_run=False)
+        console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
+        found = [await judge.finding(document) for document in workloads]
         drain.begin()
+    return found
 
 
-@dataclass
-class OverTls:
-    """A webhook's two paths behind one address. `policy` has the tiers in the answers."""
-
-    session: aiohttp.ClientSession
-    address: str
-    trust: ssl.SSLContext
-    policy: TierPolicy
-
-    async def judge(self, webhook: str, request: Request) -> Verdict:
-        """Return the verdict in an answer. Raises aiohttp's error for any HTTP status but 200."""
-        body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
-        url = f"{self.address}/{webhook}?timeout=5s"
-        headers = {"Content-Type": "application/json"}
-        async with self.session.post(url, data=body, ssl=self.trust, headers=headers) as answer:
-            answer.raise_for_status()
-            response = (await answer.json())["response"]
-        patch = msgspec.json.decode(base64.b64decode(response["patch"])) if "patch" in response else []
-        assignment, audit = None, response.get("auditAnnotations") or {}
-        written = parsed(audit.get("assigned-by", ""))
-        if written is not None:
-            reason, higher = Phrase("as-told", text=written.reason), written.demoted_from or None
-            assignment = Assignment(self.policy.tiers.get(audit["tier"]), written.step, reason, demoted_from=higher)
-        refused = None if response["allowed"] else response["status"]["message"]
-        return Verdict(
-            assignment=assignment,
-            patch=tuple(patch),
-            warnings=tuple(AdmissionWarning("as-told", text=each) for each in response.get("warnings") or ()),
-            refusal=None if refused is None else Refusal(Reason.INVALID, "unread", problem=refused),
-        )
+async def _over_tls(
+    session: aiohttp.ClientSession,
+    address: str,
+    trust: ssl.SSLContext,
+    policy: TierPolicy,
+    webhook: str,
+    request: Request,
+) -> Verdict:
+    """Return the verdict in the answer of a webhook at an address. Raises aiohttp's error for any status but 200."""
+    body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
+    url, headers = f"{address}/{webhook}?timeout=5s", {"Content-Type": "application/json"}
+    async with session.post(url, data=body, ssl=trust, headers=headers) as answer:
+        answer.raise_for_status()
+        response = (await answer.json())["response"]
+    patch = msgspec.json.decode(base64.b64decode(response["patch"])) if "patch" in response else []
+    assignment, audit = None, response.get("auditAnnotations") or {}
+    written = parsed(audit.get("assigned-by", ""))
+    if written is not None:
+        reason, higher = Phrase("as-told", text=written.reason), written.demoted_from or None
+        assignment = Assignment(policy.tiers.get(audit["tier"]), written.step, reason, demoted_from=higher)
+    refused = None if response["allowed"] else Refusal(Reason.INVALID, "unread", problem=response["status"]["message"])
+    warnings = tuple(AdmissionWarning("as-told", text=each) for each in response.get("warnings") or ())
+    return Verdict(assignment=assignment, patch=tuple(patch), warnings=warnings, refusal=refused)
 
 
 SAME_HOOK = "the same hook as above"

@@ -1,5 +1,6 @@
 """`gpu-tiers explain`: why a pod or a workload has its tier, and what would change it."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,28 +11,21 @@ from msgspec.structs import replace
 
 from webhook.cli.cluster.installed import mode_of_file, read_active_policy
 from webhook.cli.cluster.one_object import WHAT, NoSuchPod, asked_cluster, kind_and_name, object_named
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster.target import Target
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.explain.explanation import explained
 from webhook.cli.manifests.documents import BadInput
-from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.objects.refusal import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.report.tenants import above_quota
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
-PolicyOption = Annotated[
-    Path | None, typer.Option("--policy", help="Policy file or preset (default: the installation's).")
-]
 
 
+@with_options
 def explain(
-    what: What,
-    output: FormOption = "table",
-    namespace: NamespaceOption = None,
-    policy: PolicyOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    what: What, output: Form = "table", namespace: str | None = None, policy: Path | None = None, *, target: Target
 ) -> None:
     """Show why a pod or a workload has its tier and its checkpoint hook, what it would get now, and what changes that.
 
@@ -43,8 +37,7 @@ def explain(
     The webhook's own code judges the object as if it were created now. Nothing is written.
     Exits with 2 if there is no such object, or no answer.
     """
-    target = Target(kubeconfig, context)
-    write(explain_answer(answered(lambda: _explained(target, what, namespace, policy)), datetime.now(UTC)), output)
+    write(explain_answer(asyncio.run(_explained(target, what, namespace, policy)), datetime.now(UTC)), output)
 
 
 async def _explained(target: Target, what: list[str], namespace: str | None, file: Path | None) -> Explained:

@@ -17,15 +17,13 @@ from webhook.cli.cluster.one_object import AskedCluster, eviction_of, kubectl_na
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods
 from webhook.cli.cluster.workloads import as_new
-from webhook.cli.explain.other_tiers import Situation, closed_tiers
+from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
 from webhook.cli.explain.replacement import evicted_first, ledger_without, ledger_without_gang
 from webhook.cli.explain.tier_changes import replaced_by, tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import judge_of
 from webhook.cluster.scheduling_view import node_reservations
-from webhook.kube.access import is_allowed, use_of_class
-from webhook.kube.client import Client
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD
@@ -57,8 +55,8 @@ from webhook.report.explained import (
     TenantOfIt,
     replacement,
 )
-from webhook.report.node_reservation import NodeReservation
 from webhook.report.object_verdict import VerdictName
+from webhook.report.posture import NodeReservation
 from webhook.report.shown import as_number
 from webhook.report.tenants import tenant_shown
 from webhook.report.waiting import running_pods
@@ -107,7 +105,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         refused=refused,
         last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
         reserved=await _reserved(asked, [tree] if is_pod else pods or ()),
-        may_name=await _may_name(asked.reader.client, asked.policy, document.namespace),
+        may_name=await tiers_to_name(asked, document.namespace),
     )
     exist, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
     complete = has_all_pods(document, exist, due)
@@ -131,14 +129,6 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
             f"explain {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
         ),
     )
-
-
-async def _may_name(client: Client, policy: TierPolicy, namespace: str) -> tuple[str, ...] | None:
-    """Return the tiers that the user may name in a namespace; None if anyone may name all. Raises ApiError."""
-    if policy.tier_access == "Anyone":
-        return None
-    names = [tier.name for tier in policy.tiers]
-    return tuple([each for each in names if await is_allowed(client, None, use_of_class(each, namespace))])
 
 
 async def _reserved(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[NodeReservation, ...]:

@@ -7,6 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.admission.facts import usage_met
+from webhook.cli.cluster.one_object import AskedCluster
+from webhook.kube.discovery import is_allowed, use_of_class
 from webhook.ledger.protocol import Ledger
 from webhook.objects.quantities import written, written_gpus
 from webhook.policy.assignment.limits import acceptable, charge_of_all
@@ -27,6 +29,14 @@ class Situation(msgspec.Struct, frozen=True):
     ledger: Ledger
     native: Collection[NativeQuota] = ()
     may_name: Collection[str] | None = None
+
+
+async def tiers_to_name(asked: AskedCluster, namespace: str) -> tuple[str, ...] | None:
+    """Return the tiers that the user may name in a namespace; None if anyone may name all. Raises ApiError."""
+    if asked.policy.tier_access == "Anyone":
+        return None
+    names = [tier.name for tier in asked.policy.tiers]
+    return tuple([each for each in names if await is_allowed(asked.reader.client, None, use_of_class(each, namespace))])
 
 
 def closed_tiers(decision: Decision, situation: Situation, *, together: bool) -> dict[str, str]:

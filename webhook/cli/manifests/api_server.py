@@ -30,13 +30,9 @@ _ROWS: Sequence[Mapping[str, Sequence[str]]] = data_file(__name__, "kinds.yaml")
 SERVED = {kind: row["versions"] for row in _ROWS for kind in row["kinds"]}
 """Kubernetes' own kinds near GPU workloads, with the apiVersions that serve them, the best first."""
 
-_RUNS_AND_ENDS = frozenset({GroupKind("batch", "Job"), GroupKind("batch", "CronJob")})
-_STAYS = frozenset(
-    {
-        *(GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
-        GroupKind("", "ReplicationController"),
-    }
-)
+_RUNS_AND_ENDS = {GroupKind("batch", kind) for kind in ("Job", "CronJob")}
+_APPS = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+_STAYS = {GroupKind("", "ReplicationController"), *(GroupKind("apps", kind) for kind in _APPS)}
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -66,15 +62,9 @@ def _served(document: Document, kinds: KindTable) -> Sequence[str]:
 def refused_by_api_server(document: Document, kinds: KindTable) -> Iterator[Refusal]:
     """Yield the refusals of one object; its pods are checked only if each of their containers has an image."""
     if document.written_version:
-        own = SERVED.get(document.kind)
-        yield Refusal(
-            Reason.INVALID,
-            "kind-not-served",
-            "apiVersion",
-            version=document.written_version,
-            kind=document.kind,
-            served=own[0] if own else f"an apiVersion of {document.group}",
-        )
+        version, kind = document.written_version, document.kind
+        served = SERVED[kind][0] if kind in SERVED else f"an apiVersion of {document.group}"
+        yield Refusal(Reason.INVALID, "kind-not-served", "apiVersion", version=version, kind=kind, served=served)
     try:
         row = kinds.by_kind.get(document.group_kind) or row_by_shape(document)
         made = [each for each in pod_templates(document.tree, row) if each.form in ("template", "spec")]

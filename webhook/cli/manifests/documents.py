@@ -43,35 +43,16 @@ class LeftOut(msgspec.Struct, frozen=True):
     def what(self) -> str:
         return "broken" if self.broken else "left out"
 
-    @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
-
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-def seems_object(text: str) -> bool:
-    """Tell whether an unreadable text was meant to be an object, so that its mistake is reported."""
-    return "{{" not in text and all(each.search(text) for each in _OBJECT)
-
-
-def why_no_yaml(file: str, text: str, problem: str) -> str:
-    if PurePath(file).name in BY_NAME:
-        return BY_NAME[PurePath(file).name]
-    if "{{" in text or "{%" in text:
-        return TEMPLATE
-    return "HTML or XML" if text.lstrip().startswith("<") else problem
+        return f"{self.file}{f':{self.line}' if self.line else ''}: {self.reason}"
 
 
 def why_no_object(file: str, tree: Any) -> str:
     """Return why a document is not an object of a cluster; "" if it is one."""
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
-        name = PurePath(file).name
-        if name in BY_NAME:
-            return BY_NAME[name]
-        schema = isinstance(tree, dict) and "$schema" in tree
-        return "a JSON schema" if schema else "not a Kubernetes object: apiVersion and kind are required"
+        is_schema = isinstance(tree, dict) and "$schema" in tree
+        other = "a JSON schema" if is_schema else "not a Kubernetes object: apiVersion and kind are required"
+        return BY_NAME.get(PurePath(file).name, other)
     if str(tree["apiVersion"]).startswith(_KUSTOMIZE):
         return KUSTOMIZATION
     metadata = tree.get("metadata")
@@ -133,13 +114,11 @@ def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken:
     contain objects. Raises BadInput, also without any object, because a mistyped folder must not pass for a good one.
     """
     folder = Path(where).is_dir()
-    reader = _Reader(strict=not folder, past_broken=folder and past_broken)
-    count = 0
-    for file in _files(where):
-        for document in reader.objects(file):
-            count += 1
-            yield document
-    if count == 0:
+    reader, none_found = _Reader(strict=not folder, past_broken=folder and past_broken), True
+    for document in (document for file in _files(where) for document in reader.objects(file)):
+        none_found = False
+        yield document
+    if none_found:
         others = list(map(str, reader.left_out[:MOST_NAMED]))
         if len(reader.left_out) > MOST_NAMED:
             others.append(f"and {len(reader.left_out) - MOST_NAMED} more")
@@ -162,11 +141,9 @@ def called(where: str) -> str:
 
 def _files(where: str) -> list[str]:
     path = Path(where)
-    if where == "-":
-        return [where]
-    if not path.exists():
+    if where != "-" and not path.exists():
         raise BadInput(f"{where}: there is no such file or folder")
-    if not path.is_dir():
+    if where == "-" or not path.is_dir():
         return [where]
     return [str(each) for each in sorted(path.rglob("*")) if each.suffix in SUFFIXES and not each.is_dir()]
 
@@ -200,8 +177,11 @@ class _Reader(msgspec.Struct, frozen=True):
         try:
             found = placed_trees(text, twice)
         except NotYaml as error:
-            broken = self.strict or seems_object(text)
-            reason = str(error) if broken else why_no_yaml(file, text, str(error))
+            # The mistake is reported of a text that was meant to be an object.
+            broken = self.strict or ("{{" not in text and all(each.search(text) for each in _OBJECT))
+            is_template, is_markup = "{{" in text or "{%" in text, text.lstrip().startswith("<")
+            other = TEMPLATE if is_template else "HTML or XML" if is_markup else str(error)
+            reason = str(error) if broken else BY_NAME.get(PurePath(file).name, other)
             self._leave_out(LeftOut(file, reason, broken=broken))
             return
         for tree, node in found:

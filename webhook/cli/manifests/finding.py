@@ -1,22 +1,18 @@
 """The webhook's verdict on one object and on everything that it creates, as a value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
 from webhook.cli.manifests.documents import Document
-from webhook.objects.data_files import data_file
+from webhook.cli.manifests.inputs import CLUSTER_SCOPED, OF_NO_NAMESPACE
 from webhook.objects.refusal import AdmissionWarning, Reason, Refusal
 from webhook.objects.view import Tree
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import sentence
-
-_KINDS: Mapping[str, dict[str, str]] = data_file(__name__, "kinds.yaml")
-OF_NO_NAMESPACE, CLUSTER_SCOPED = _KINDS["factsOfNoNamespace"], _KINDS["clusterScoped"]
-FACTS = {**OF_NO_NAMESPACE, **_KINDS["factsOfANamespace"]}
 
 ELSEWHERE = (
     "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
@@ -125,15 +121,22 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
     every, document = list(every_part(finding)), finding.document
     found = [each.verdict.assignment for each in every if each.verdict.assignment]
     decisions = [each.verdict.decision for each in every if each.verdict.decision]
+    demoted = [each for each in found if each.demoted_from]
     # The workload's own, or its pods' if they were demoted; for an unknown kind its parts'.
-    assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
+    assignments = [*demoted, *found][:1] if finding.verdict.assignment else found
+    if not finding.allowed or not finding.tiered:
+        name = VerdictName.LEFT_ALONE if finding.allowed else VerdictName.DENIED
+    elif demoted:
+        name = VerdictName.DEMOTED
+    else:
+        name = VerdictName.QUEUED if any(each.verdict.queued for each in every) else VerdictName.ALLOWED
     return ObjectVerdict(
         kind=document.kind,
         group=document.group,
         namespace=document.namespace,
         name=document.name,
         source=document.source,
-        verdict=_verdict(finding, every),
+        verdict=name,
         tiers=tuple(dict.fromkeys(each.tier for each in assignments if each.tier)),
         assignment=assignments[0] if assignments else None,
         evidence=finding.evidence,
@@ -150,19 +153,3 @@ def every_part(finding: Finding) -> Iterator[Finding]:
     yield finding
     for part in finding.parts:
         yield from every_part(part)
-
-
-def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
-    if not finding.allowed:
-        return VerdictName.DENIED
-    if not finding.tiered:
-        return VerdictName.LEFT_ALONE
-    demoted = (each.verdict.assignment and each.verdict.assignment.demoted_from for each in every)
-    if any(demoted):
-        return VerdictName.DEMOTED
-    return VerdictName.QUEUED if any(each.verdict.queued for each in every) else VerdictName.ALLOWED
-
-
-def is_fact(document: Document) -> bool:
-    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
-    return FACTS.get(document.kind) == document.group

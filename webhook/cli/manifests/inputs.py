@@ -1,80 +1,115 @@
-"""The input of a review: the files, folders, kustomizations and charts that a user names, together.
+"""The objects that a user names: those to review, and those that are the cluster in which the others are judged.
 
-kubectl renders a kustomization, and helm a chart, if they are installed.
+They are in files, folders, kustomizations and charts. kubectl renders a kustomization, and helm a chart, if they are
+installed.
 """
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 from msgspec.structs import replace
 
-from webhook.cli.manifests.documents import BadInput, Document, LeftOut, documents, documents_in
-from webhook.cli.manifests.finding import OF_NO_NAMESPACE
+from webhook.cli.manifests.documents import BadInput, Document, LeftOut, called, documents, documents_in
+from webhook.cluster.offline import ReadOnceCluster, offline_cluster
+from webhook.config.tenant_quota_schema import tenant_quota_problems
+from webhook.objects.data_files import data_file
+from webhook.objects.manifests import Manifest
+from webhook.objects.refusal import Refused
+from webhook.policy.classification.by_shape import with_objects_inside
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.sentences.sentence import sentence
+
+_KINDS: Mapping[str, dict[str, str]] = data_file(__name__, "kinds.yaml")
+OF_NO_NAMESPACE, CLUSTER_SCOPED = _KINDS["factsOfNoNamespace"], _KINDS["clusterScoped"]
+FACTS = {**OF_NO_NAMESPACE, **_KINDS["factsOfANamespace"]}
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
 )
 
-FilenameOption = Annotated[
-    list[str] | None, typer.Option("--filename", "-f", help="A file or folder with manifests (repeatable).")
-]
-KustomizeOption = Annotated[
-    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize` (repeatable).")
-]
-HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template` (repeatable).")]
-ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm (repeatable).")]
-TenantsOption = Annotated[
-    list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
-]
-
 
 class Inputs(msgspec.Struct, frozen=True):
-    """The named files. `namespace` is for objects that name none; files without an object are added to `left_out`.
+    """The named files, and what is rendered: the options of the commands that read manifests."""
 
-    A folder is read `past_broken` objects.
-    """
+    files: list[str] | None = None
+    filename: list[str] | None = None
+    kustomize: list[Path] | None = None
+    helm: list[Path] | None = None
+    values: list[Path] | None = None
 
-    names: Sequence[str]
-    kustomizations: Sequence[Path] = ()
-    charts: Sequence[Path] = ()
-    values: Sequence[Path] = ()
-    namespace: str | None = None
-    left_out: list[LeftOut] = msgspec.field(default_factory=list)
-    past_broken: bool = False
+    @property
+    def given(self) -> bool:
+        return any((self.files, self.filename, self.kustomize, self.helm, self.values))
 
-    def read(self) -> list[Document]:
-        """Return all objects. Raises BadInput."""
-        if not (self.names or self.kustomizations or self.charts):
+    def read(self, namespace: str | None, left_out: list[LeftOut], *, past_broken: bool = False) -> list[Document]:
+        """Return all objects, those without a namespace in the given one. Raises BadInput.
+
+        Files without an object are added to `left_out`. A folder is read `past_broken` objects.
+        """
+        names, folders, charts = (*(self.files or ()), *(self.filename or ())), self.kustomize or (), self.helm or ()
+        if not (names or folders or charts):
             raise BadInput(NOTHING)
-        if self.values and not self.charts:
+        if self.values and not charts:
             raise BadInput("--values: goes with --helm, which is missing")
-        found: list[Document] = []
-        for name in dict.fromkeys(self.names):
-            found += map(self._placed, documents(name, self.left_out, past_broken=self.past_broken))
-        for folder in self.kustomizations:
-            found += map(self._placed, kustomized(folder))
-        for chart in self.charts:
-            found += map(self._placed, templated(chart, self.values, self.namespace))
-        return found
+        found = [each for name in dict.fromkeys(names) for each in documents(name, left_out, past_broken=past_broken)]
+        found += [each for folder in folders for each in kustomized(folder)]
+        found += [each for chart in charts for each in templated(chart, self.values or (), namespace)]
+        return [placed(each, namespace) if namespace else each for each in found]
 
-    def _placed(self, document: Document) -> Document:
-        """Return the object in the given namespace. Raises BadInput if it names another, as kubectl refuses it."""
-        own = document.metadata.get("namespace")
-        if not self.namespace or own == self.namespace or document.kind in OF_NO_NAMESPACE:
-            return document
-        if own:
-            raise BadInput(
-                f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
-                f'"{self.namespace}"; leave out one of them'
-            )
-        metadata = {**document.metadata, "namespace": self.namespace}
-        return replace(document, tree={**document.tree, "metadata": metadata})
+
+def placed(document: Document, namespace: str) -> Document:
+    """Return the object in the namespace. Raises BadInput if it names another, as kubectl refuses it."""
+    own = document.metadata.get("namespace")
+    if own == namespace or document.kind in OF_NO_NAMESPACE:
+        return document
+    if own:
+        other = f'in namespace "{own}", and --namespace says "{namespace}"; leave out one of them'
+        raise BadInput(f"{document.source}: {document.kind}/{document.name} is {other}")
+    return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
+
+
+def is_fact(document: Document) -> bool:
+    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    return FACTS.get(document.kind) == document.group
+
+
+def tenants_in(paths: Iterable[Path], left_out: list[LeftOut] | None = None) -> list[Document]:
+    """Return the objects of --tenants. Raises BadInput, also for a file without a TenantQuota or a Namespace."""
+    world: list[Document] = []
+    for path in paths:
+        found = list(documents(str(path), left_out))
+        if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
+            raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
+        world += found
+    return world
+
+
+def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
+    """Return the cluster of these objects. Raises BadInput naming the broken ones."""
+    objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
+    quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
+    # an API server would refuse these by their schema
+    problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
+    if problems:
+        raise BadInput("\n".join(problems))
+    try:
+        return offline_cluster(policy.tiers, [each.identified for each in objects])
+    except Refused as refused:
+        for each in objects:
+            try:
+                offline_cluster(policy.tiers, [each.tree])
+            except Refused as broken:
+                problems.append(f"{titled(each)}: {sentence(broken.refusal)}")
+        raise BadInput("\n".join(problems) or sentence(refused.refusal)) from None
+
+
+def titled(document: Manifest) -> str:
+    return f"{document.source}: {document.kind}/{document.name}"
 
 
 SECONDS = 120
@@ -126,9 +161,8 @@ def _run(option: str, folder: Path, command: Sequence[str]) -> str:
         raise BadInput(f"{said}: there is no such file or folder")
     found = shutil.which(program)
     if found is None:
-        raise BadInput(
-            f"{said}: {program} is not on the PATH; install it, or pipe what it makes: … | gpu-tiers review -"
-        )
+        advice = "install it, or pipe what it makes: … | gpu-tiers review -"
+        raise BadInput(f"{said}: {program} is not on the PATH; {advice}")
     try:
         run = subprocess.run(  # noqa: S603 - the program that the option is named after
             [found, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False

@@ -28,12 +28,7 @@ from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
-from webhook.policy.classification.by_shape import (
-    classify_manifest,
-    gpus_elsewhere,
-    objects_inside,
-    row_by_shape,
-)
+from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import not_counted
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
@@ -41,8 +36,7 @@ from webhook.policy.quota.tenant_status import newly_unknown
 from webhook.policy.values.facts import with_selector
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
-from webhook.policy.workloads.templates import pod_templates, pods_of
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.templates import pod_templates, pods_of, workload
 
 Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""

@@ -7,23 +7,23 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import typer
 from msgspec.structs import replace
 
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit
+from webhook.cli.command import Answer, Form, Table, with_options, write
 from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.manifests.file_cluster import cluster_of, titled
-from webhook.cli.manifests.finding import is_fact, verdict_of
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.inputs import cluster_of, is_fact, titled
 from webhook.cli.manifests.judge import judged_alone
-from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.suite import CaseSection, ExpectSection, Place, Suite, all_of, suites
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
@@ -60,7 +60,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
     try:
         policy = preset_policy(suite.fields.preset) if name is None else load(suite.file.parent / name)
     except ConfigError as error:
-        raise _at(f"{suite.at(field)}: {field}", error) from None
+        raise _at(suite.located(field), error) from None
 
     # 2. The tenants' files. They are read once, so that a mistake is reported once.
     world: list[Document] = []
@@ -69,21 +69,16 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
             found = read_documents(suite.file.parent / tenants)
             world += found
             cluster_of(policy, world)
-            refuse_unknown_names(found, policy)
         except BadInput as bad:
-            raise _at(f"{suite.at('tenants', number)}: tenants[{number}]", bad) from None
+            raise _at(suite.located("tenants", number), bad) from None
+        # The webhook refuses TenantQuotas with names that the policy does not have.
+        quotas = ((titled(each), read_tenant(each.tree)) for each in found if each.group_kind == TENANT_QUOTA)
+        unknown = [f"{it}: {sentence(name)}" for it, quota in quotas for name in unknown_names(quota, policy)]
+        if unknown:
+            raise _at(suite.located("tenants", number), BadInput("\n".join(unknown)))
 
     # 3. The cases.
     return all_of(enumerate(suite.fields.cases), lambda numbered: _ready(suite, *numbered, policy, world))
-
-
-def refuse_unknown_names(found: Iterable[Document], policy: TierPolicy) -> None:
-    """Raise BadInput for TenantQuotas with names that the policy does not have, as the webhook refuses them."""
-    quotas = (each for each in found if each.group_kind == TENANT_QUOTA)
-    unknown = ((each, name) for each in quotas for name in unknown_names(read_tenant(each.tree), policy))
-    problems = [f"{titled(each)}: {sentence(name)}" for each, name in unknown]
-    if problems:
-        raise BadInput("\n".join(problems))
 
 
 def _at(where: str, problem: Exception) -> BadInput:
@@ -102,19 +97,15 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         others, document = _applied(suite, case, where, policy)
         cluster = cluster_of(policy, (*world, *others, document))
     except BadInput as bad:
-        raise _at(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload", bad) from None
-    problems = [
-        f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
-        for place, problem in missing_references(case, document, cluster, policy)
-    ]
+        raise _at(suite.located("cases", number, "workload"), bad) from None
+    missing = missing_references(case, document, cluster, policy)
+    problems = [f"{suite.located('cases', number, *place)}: {problem}" for place, problem in missing]
     if problems:
         raise BadInput("\n".join(problems))
-    holdings = {
-        f"in-use-{index}": Holding(
-            document.namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{index}"
-        )
-        for index, row in enumerate(case.used)
-    }
+    holdings = {}
+    for name, row in ((f"in-use-{index}", row) for index, row in enumerate(case.used)):
+        charge = Charge(row.gpus, row.tier, row.resource_flavor)
+        holdings[name] = Holding(document.namespace, charge, name=name)
     return SuiteCase(suite, case, where, document, cluster, policy, holdings)
 
 
@@ -130,11 +121,10 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
     if case.object is not None:
         there = [each for each in found if _title(each) == case.object]
     if len(there) != 1:
-        several = f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}"
-        none = (
-            f"holds no {case.object}; it holds {', '.join(map(_title, found))}" if case.object else "holds no workload"
-        )
-        raise BadInput(several if there else none)
+        if there:
+            raise BadInput(f"holds {len(there)} workloads; name one in `object`: {', '.join(map(_title, there))}")
+        named = f"{case.object}; it holds {', '.join(map(_title, found))}"
+        raise BadInput(f"holds no {named if case.object else 'workload'}")
     chosen = there[0]
     others = tuple(each for each in found if each is not chosen)
     if case.namespace is None:
@@ -154,24 +144,21 @@ def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
     """Yield a sentence on each unknown name, with the field's place in the case."""
-    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
-    if case.expect.tier is not None:
-        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
+    yield from _unknown(("expect", "tier"), case.expect.tier, policy)
     if case.used and cluster.known.tenant_name(document.namespace) is None:
-        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
+        yield ("used",), f"no tenant selects namespace {document.namespace}, so nothing is counted there"
     for number, row in enumerate(case.used):
-        way = f"used[{number}]"
-        if row.tier is not None:
-            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
-        if row.resource_flavor is not None:
-            place = ("used", number, "resourceFlavor")
-            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
+        yield from _unknown(("used", number, "tier"), row.tier, policy)
+        yield from _unknown(("used", number, "resourceFlavor"), row.resource_flavor, policy)
 
 
-def _unknown(place: Place, field: str, value: str, known: list[str], what: str) -> Iterator[tuple[Place, str]]:
-    if value not in known:
+def _unknown(place: Place, name: str | None, policy: TierPolicy) -> Iterator[tuple[Place, str]]:
+    what, known = "resource flavor", [each.name for each in policy.flavors]
+    if place[-1] == "tier":
+        what, known = "tier", [each.name for each in policy.tiers]
+    if name is not None and name not in known:
         there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
-        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'
+        yield place, f'"{name}" is no {what} of the policy; {there}'
 
 
 FAILED = 1
@@ -207,16 +194,9 @@ class Result:
         return f"{document.kind} {document.namespace}/{document.name}"
 
 
+@with_options
 def run_tests(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them. Default: this folder."),
-    ] = None,
-    *,
-    output: Annotated[
-        Literal[Form, "junit"], typer.Option("--output", "-o", help="table, json, yaml, markdown or junit.")
-    ] = "table",
-    fail_only: Annotated[bool, typer.Option("--fail-only", help="Show only the cases that fail.")] = False,
+    *, files: list[str] | None = None, output: Literal[Form, "junit"] = "table", fail_only: bool = False
 ) -> None:
     """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
 
@@ -229,11 +209,8 @@ def run_tests(
     Workloads are judged as in Enforce, with all of their pods, without a cluster. Cases are independent.
     Exits with 1 if a case fails, and with 2 on bad input; then no case is run.
     """
-    try:
-        cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]
-        results = asyncio.run(_results(cases))
-    except BadInput as error:
-        fail(str(error))
+    cases = [case for some in all_of(suites(files or ["."]), cases_of) for case in some]
+    results = asyncio.run(_results(cases))
     if output == "junit":
         by_file = groupby(results, key=lambda each: str(each.case.suite.file))
         junit = [JUnitSuite(file, tuple(map(_junit_case, own))) for file, own in by_file]
@@ -255,13 +232,8 @@ def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Diff
     if expect.expected_verdict is not verdict.verdict:
         why = f": {verdict.message}" if verdict.verdict is VerdictName.DENIED else ""
         yield Difference("verdict", expect.expected_verdict, f"{verdict.verdict}{why}")
-    said = {
-        "tier": verdict.tier or NONE,
-        "step": verdict.step,
-        "type": verdict.workload_type,
-        "hook": verdict.hook_kinds,
-    }
-    for field, found in said.items():
+    said = (verdict.tier or NONE, verdict.step, verdict.workload_type, verdict.hook_kinds)
+    for field, found in zip(("tier", "step", "type", "hook"), said, strict=True):
         wanted = getattr(expect, field)
         if wanted is not None and wanted != found:
             yield Difference(field, wanted, found)
@@ -304,11 +276,12 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
 
 
 def _junit_case(result: Result) -> JUnitCase:
-    differing = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
-    why = [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
-    text = "\n".join((*differing, *why))
     case = JUnitCase(result.case.fields.name, str(result.case.suite.file), result.line)
-    return case if result.passed else replace(case, tag="failure", text=text, kind="failure")
+    if result.passed:
+        return case
+    lines = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
+    lines += [f"why: {result.verdict.decided_by}"] if result.verdict.decided_by else []
+    return replace(case, tag="failure", text="\n".join(lines), kind="failure")
 
 
 def _record(result: Result) -> dict[str, Any]:

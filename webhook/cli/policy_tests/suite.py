@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
-from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from webhook.cli.manifests.documents import BadInput
 from webhook.config.errors import field_path, sentence, unreadable
@@ -46,9 +46,8 @@ class UsedSection(Section):
         try:
             return quantity(value, "gpus")
         except Refused:
-            raise ValueError(
-                f'"{value}" is not a number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
-            ) from None
+            problem = f'"{value}" is not a number of GPUs; write it as in a TenantQuota, such as 4 or "0.5"'
+            raise ValueError(problem) from None
 
 
 class ExpectSection(Section):
@@ -62,13 +61,9 @@ class ExpectSection(Section):
     message: Text | None = None
     warnings: tuple[Text, ...] | None = None
 
-    @model_validator(mode="after")
-    def _refused_with_a_message(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if self.message is not None and self.verdict not in (None, VerdictName.DENIED):
-            raise ValueError(
-                f"message is a part of the refusal, so it goes with the verdict Denied, not {self.verdict}"
-            )
-        return self
+            yield f"message is a part of the refusal, so it goes with the verdict Denied, not {self.verdict}"
 
     @property
     def expected_verdict(self) -> VerdictName:
@@ -119,13 +114,9 @@ class SuiteSection(Section):
     tenants: tuple[Text, ...] = ()
     cases: tuple[CaseSection, ...]
 
-    @model_validator(mode="after")
-    def _one_policy(self) -> Self:
+    def problems(self) -> Iterator[str]:
         if {"policy", "preset"} <= self.model_fields_set:
-            raise ValueError(
-                "write policy (a file) or preset (a name), not both; a policy file names its preset itself"
-            )
-        return self
+            yield "write policy (a file) or preset (a name), not both; a policy file names its preset itself"
 
     @field_validator("cases")
     @classmethod
@@ -161,6 +152,10 @@ class Suite(msgspec.Struct, frozen=True):
     def at(self, *place: int | str) -> str:
         """Return file and line of a field, or of the nearest field around it."""
         return f"{self.file}:{_line(self.lines, place)}"
+
+    def located(self, *place: int | str) -> str:
+        """Return file, line and path of a field, with which a problem of it begins."""
+        return f"{self.at(*place)}: {field_path(place)}"
 
 
 def suites(names: Iterable[str]) -> list[Suite]:

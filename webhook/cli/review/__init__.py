@@ -5,30 +5,27 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import typer
 import yaml
+from msgspec.structs import replace
 from rich.console import Console
 
 from webhook.cli.ci_formats import JUnitCase, JUnitSuite, as_junit, as_sarif
 from webhook.cli.cluster.installed import policy_in
+from webhook.cli.command import BAD_INPUT, versioned, with_options
 from webhook.cli.manifests.api_server import refused_by_api_server, with_served_version
-from webhook.cli.manifests.documents import BadInput, Document, LeftOut
-from webhook.cli.manifests.file_cluster import cluster_of, tenants_in, titled
+from webhook.cli.manifests.documents import Document, LeftOut
 from webhook.cli.manifests.finding import Finding, verdict_of
-from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.inputs import Inputs, cluster_of, tenants_in, titled
 from webhook.cli.manifests.judge import Judge, judge_at
-from webhook.cli.options import with_options
-from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import shown_while
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.cluster.offline import ReadOnceCluster
-from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.yaml_text import Dumper
 from webhook.objects.group_kind import NAMESPACE
@@ -56,49 +53,15 @@ class Only(StrEnum):
     WARNED = "warned"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The findings, left-out documents, and the findings to be `shown`; `tenants`: any were given."""
-
-    findings: Sequence[Finding]
-    left_out: Sequence[LeftOut] = ()
-    only: Sequence[Only] = ()
-    tenants: bool = False
-
-    @property
-    def shown(self) -> list[Finding]:
-        refused, warned = (each in self.only for each in Only)
-        if not self.only:
-            return list(self.findings)
-        return [each for each in self.findings if (refused and not each.allowed) or (warned and each.warnings)]
-
-
-class ReviewOptions(msgspec.Struct, frozen=True):
-    """The options of a review."""
-
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests (- for standard input).")
-    ] = None
-    filename: FilenameOption = None
-    kustomize: KustomizeOption = None
-    helm: HelmOption = None
-    values: ValuesOption = None
-    policy: Annotated[Path | None, typer.Option(help="Policy file or preset. Default: the preset four-tier.")] = None
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces (repeatable).")
-    ] = None
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", help="Namespace of manifests that name none. Default: default."),
-    ] = None
-    only: Annotated[list[Only] | None, typer.Option(help="Show only refusals or warnings (repeatable).")] = None
-    output: Annotated[
-        ReviewForm, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
-    ] = "text"
-
-
-@with_options(ReviewOptions)
-def review(asked: ReviewOptions) -> None:
+@with_options
+def review(
+    inputs: Inputs,
+    policy: Path | None = None,
+    tenants: list[Path] | None = None,
+    namespace: str | None = None,
+    only: list[Only] | None = None,
+    output: ReviewForm = "text",
+) -> None:
     """Show what gpu-tiers would do with manifests: the tier and why, the changes to the pods, or the refusal.
 
     Use it to ask what happens when you apply a manifest. `test` checks such answers against those that you wrote down,
@@ -111,38 +74,36 @@ def review(asked: ReviewOptions) -> None:
     skipped and named at the end. Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad
     input. If a file of a folder is broken, the rest is reviewed.
     """
-    try:
-        report = _report(asked)
-    except (BadInput, ConfigError) as error:
-        fail(str(error))
-    write_report(report, asked.output)
-    if any(each.broken for each in report.left_out):
-        raise typer.Exit(BAD_INPUT)
-    raise typer.Exit(0 if all(finding.allowed for finding in report.findings) else REFUSED)
+    # 1. The files, as the cluster.
+    left_out: list[LeftOut] = []
+    world = tenants_in(tenants or (), left_out)
+    chosen = policy_in(policy)
+    manifests = inputs.read(namespace, left_out, past_broken=True)
+    objects = [with_served_version(each, chosen.kinds) for each in manifests]
+    cluster = cluster_of(chosen, [*map(_with_grants, world), *map(_with_grants, objects)])
+    notes = list(_notes(cluster, chosen, objects, world))
 
-
-def _report(asked: ReviewOptions) -> Report:
-    """Judge by the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
-    names = [*(asked.files or ()), *(asked.filename or ())]
-    rendered = asked.kustomize or (), asked.helm or (), asked.values or ()
-    inputs = Inputs(names, *rendered, asked.namespace, past_broken=True)
-    world = tenants_in(asked.tenants or (), inputs.left_out)
-    policy = policy_in(asked.policy)
-    objects = [with_served_version(each, policy.kinds) for each in inputs.read()]
-    reviewed = {each.source for each in objects}
-    cluster = cluster_of(policy, [*map(_with_grants, world), *map(_with_grants, objects)])
-    notes = list(_notes(cluster, policy, objects, world))
-    # A TenantQuota of --tenants is only reported if it would be refused.
+    # 2. The findings by the webhook's code. A TenantQuota of --tenants is only reported if it would be refused.
+    reviewed, judge = {each.source for each in objects}, judge_at(cluster, chosen)
     quotas = [each for each in world if each.group_kind == TENANT_QUOTA and each.source not in reviewed]
-    judge = judge_at(cluster, policy)
     refused = [each for each in asyncio.run(_findings(judge, quotas)) if not each.allowed]
     findings = [*refused, *asyncio.run(_findings(judge, objects))]
-    if asked.policy is None and any(any(unknown_names(each, policy)) for each in cluster.known.tenants()):
-        tiers = ", ".join(each.name for each in policy.tiers)
+
+    # 3. The report.
+    known_tenants = cluster.known.tenants()
+    if policy is None and any(any(unknown_names(each, chosen)) for each in known_tenants):
+        tiers = ", ".join(each.name for each in chosen.tiers)
         notes.append(f"judged by the preset {DEFAULT_PRESET}, because --policy names no file; its tiers: {tiers}")
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
-    return Report(findings, inputs.left_out, asked.only or (), tenants=bool(cluster.known.tenants()))
+    shown = findings
+    if only:
+        refusals, warnings = Only.REFUSED in only, Only.WARNED in only
+        shown = [each for each in findings if (refusals and not each.allowed) or (warnings and each.warnings)]
+    write_report(output, findings, shown, left_out, tenants=bool(known_tenants))
+    if any(each.broken for each in left_out):
+        raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
 
 
 def _with_grants(document: Document) -> Document:
@@ -150,17 +111,17 @@ def _with_grants(document: Document) -> Document:
     if document.group_kind != TENANT_QUOTA or not document.tree.get("spec"):
         return document
     with suppress(Refused):
-        return msgspec.structs.replace(document, tree=with_grants(document.tree, time.time()))
+        return replace(document, tree=with_grants(document.tree, time.time()))
     return document
 
 
 async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
-    found = [await judge.finding(each) for each in shown_while("judging", asked)]
-    tenants = {each.name: each for each in judge.cluster.known.tenants()}
-    noted = [
-        msgspec.structs.replace(each, notes=(*each.notes, *_unasked(each, judge.policy, tenants))) for each in found
-    ]
-    return [_with_invalid(_of_files(each), judge.policy) for each in noted]
+    found, tenants = list[Finding](), {each.name: each for each in judge.cluster.known.tenants()}
+    for document in shown_while("judging", asked):
+        finding = await judge.finding(document)
+        notes = (*finding.notes, *_unasked(finding, judge.policy, tenants))
+        found.append(replace(_of_files(finding, judge.policy), notes=notes))
+    return found
 
 
 def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]) -> Iterator[str]:
@@ -177,21 +138,20 @@ def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]
         yield f"not checked: whether its user may name {tier} (tierAccess: RBAC). To see it: {ask}"
 
 
-def _of_files(finding: Finding) -> Finding:
-    """Return the finding with a word on the files for an unknown PriorityClass, which the cluster may have."""
-    verdict, (pods, inside) = finding.verdict, (tuple(map(_of_files, each)) for each in (finding.pods, finding.inside))
-    refusal = verdict.refusal
+def _of_files(finding: Finding, policy: TierPolicy, *, stored: bool = True) -> Finding:
+    """Return the finding with what differs without a cluster, in its parts too.
+
+    The API server's own refusals are those of objects that are `stored`, not of the pods that a workload would make.
+    The files may lack a PriorityClass that the cluster has.
+    """
+    pods = tuple(_of_files(each, policy, stored=False) for each in finding.pods)
+    inside = tuple(_of_files(each, policy, stored=stored) for each in finding.inside)
+    invalid = tuple(refused_by_api_server(finding.document, policy.kinds)) if stored else ()
+    verdict, refusal = finding.verdict, finding.verdict.refusal
     if refusal is not None and refusal.id == "class-unknown":
         given = Refusal(refusal.reason, "class-not-given", refusal.field, name=refusal.get("name"))
-        verdict = msgspec.structs.replace(verdict, refusal=given.within(refusal.place.removesuffix(".")))
-    return msgspec.structs.replace(finding, verdict=verdict, pods=pods, inside=inside)
-
-
-def _with_invalid(finding: Finding, policy: TierPolicy) -> Finding:
-    """Return the finding, and those for the objects inside, with the API server's own refusals."""
-    invalid = tuple(refused_by_api_server(finding.document, policy.kinds))
-    inside = tuple(_with_invalid(each, policy) for each in finding.inside)
-    return msgspec.structs.replace(finding, invalid=invalid, inside=inside)
+        verdict = replace(verdict, refusal=given.within(refusal.place.removesuffix(".")))
+    return replace(finding, verdict=verdict, pods=pods, inside=inside, invalid=invalid)
 
 
 def _notes(
@@ -226,30 +186,35 @@ def _notes(
             yield f"no tenant selects namespace {name}, so {so}{advice}"
 
 
-def write_report(report: Report, form: ReviewForm) -> None:
-    """Write it to stdout; notes without a place in the form go to stderr."""
-    left_out = [f"{each.what}: {each}" for each in report.left_out]
+def write_report(
+    form: ReviewForm, findings: Sequence[Finding], shown: Sequence[Finding], left: Sequence[LeftOut], *, tenants: bool
+) -> None:
+    """Write the findings to be `shown` to stdout. Notes without a place in the form go to stderr.
+
+    `tenants`: any were given.
+    """
+    left_out = [f"{each.what}: {each}" for each in left]
     match form:
         case "text":
             console = Console()
-            for finding in report.shown:
+            for finding in shown:
                 as_text(finding, console)
-            end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
+            end = summary(findings, left, tenants=tenants, shown=bool(shown))
             sys.stdout.writelines(f"{line}\n" for line in end)
-            if any(warning.id in WARNINGS for each in report.shown for warning in each.shown_warnings):
+            if any(warning.id in WARNINGS for each in shown for warning in each.shown_warnings):
                 sys.stdout.write(f"what each warning means, by its id: {address('docs/warnings.md')}\n")
         case "json":
-            sys.stdout.writelines(f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
+            sys.stdout.writelines(f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in shown)
         case "yaml":
-            for each in report.shown:
+            for each in shown:
                 built = msgspec.to_builtins(_whole(each))
                 text = yaml.dump(built, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
                 sys.stdout.write(f"---\n{text}")
         case "junit":
             # A refusal is a failure, an object that is left alone is skipped.
-            sys.stdout.write(as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, report.shown)), left_out)], SUITE))
+            sys.stdout.write(as_junit([JUnitSuite(SUITE, tuple(map(_junit_case, shown)), left_out)], SUITE))
         case _:
-            sys.stdout.write(as_sarif(report.shown, report.left_out))
+            sys.stdout.write(as_sarif(shown, left))
     if form in ("json", "yaml"):
         sys.stderr.writelines(f"{each}\n" for each in left_out)
 
@@ -290,7 +255,7 @@ def _junit_case(finding: Finding) -> JUnitCase:
         said.insert(0, f"tier: {assignment.tier.name} ({assigned_by(assignment)})")
     case = JUnitCase(finding.title, finding.document.file, finding.document.line, said=said)
     if finding.message:
-        return msgspec.structs.replace(case, tag="failure", kind=finding.refusal_kind, text=finding.message)
+        return replace(case, tag="failure", kind=finding.refusal_kind, text=finding.message)
     if not finding.tiered:
-        return msgspec.structs.replace(case, tag="skipped", text=f"left alone: {left_alone(finding)}")
+        return replace(case, tag="skipped", text=f"left alone: {left_alone(finding)}")
     return case

@@ -10,18 +10,17 @@ from rich.text import Text
 
 from webhook.admission.review import flat
 from webhook.cli.manifests.documents import LeftOut
-from webhook.cli.manifests.finding import Finding, is_fact
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import is_fact
 from webhook.config.yaml_text import Dumper
 from webhook.objects.view import Tree, at
 from webhook.policy.values.tier_policy import Grade
 from webhook.sentences.sentence import sentence
 
-UNKNOWN = (
-    "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
-    "they are created"
-)
-UNREAD = "how many GPUs its pods ask for is unknown; they are reviewed when they are created"
-UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
+_LATER = "reviewed when they are created"
+UNKNOWN = f"this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are {_LATER}"
+UNREAD = f"how many GPUs its pods ask for is unknown; they are {_LATER}"
+UNSEEN = f"its operator decides what its pods ask for; they are {_LATER}"
 
 _REFUSED = dict.fromkeys(("invalid", "refused", "its pod refused"), "bold red")
 _STYLE = {"+": "green", "-": "red", "note": "yellow", "warning": "yellow", **_REFUSED}
@@ -90,11 +89,9 @@ def _facts(finding: Finding) -> Iterator[Text]:
     if assignment is not None and assignment.trace:
         yield _fact("trace", " | ".join(map(sentence, assignment.trace)))
     parts = finding.pods or (finding,)
-    hooks = [
-        (hook, f" in {', '.join(hook.containers)}" if hook.containers else "") for part in parts if (hook := part.hook)
-    ]
-    said = dict.fromkeys(f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace" for hook, where in hooks)
-    yield from (_fact("hook", each) for each in said)
+    for hook in dict.fromkeys(part.hook for part in parts if part.hook):
+        where = f" in {', '.join(hook.containers)}" if hook.containers else ""
+        yield _fact("hook", f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace")
     for name in ("placement", "autoscaler"):
         said = dict.fromkeys(getattr(part.verdict, name) for part in parts)
         yield from (_fact(name, each) for each in said if each)
@@ -148,8 +145,8 @@ def _without_long_notes(tree: Tree) -> Tree:
     if not isinstance(notes, dict):
         return tree
     sizes = {key: str(text).count("\n") for key, text in notes.items()}
-    short = {key: f"({sizes[key]:,} lines)" if sizes[key] > LONGEST_NOTE else text for key, text in notes.items()}
-    return {**tree, "metadata": {**tree["metadata"], "annotations": short}}
+    short = {key: f"({size:,} lines)" for key, size in sizes.items() if size > LONGEST_NOTE}
+    return {**tree, "metadata": {**tree["metadata"], "annotations": notes | short}}
 
 
 class _Dumper(Dumper):
@@ -177,7 +174,8 @@ def summary(
 
     `tenants`: any were given.
     """
-    if len(findings) > 1 or not shown:
+    whole = len(findings) > 1 or not shown
+    if whole:
         refused = [each for each in findings if not each.allowed]
         tiered = [each for each in findings if each.allowed and each.tiered]
         alone = len(findings) - len(tiered) - len(refused)
@@ -190,7 +188,7 @@ def summary(
         yield from (f"refused: {_name(each)}" for each in refused)
     if not tenants and any(each.tiered or not each.allowed for each in findings):
         yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
-    if len(findings) > 1 or not shown:
+    if whole:
         yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
         yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
     for what in ("left out", "broken"):

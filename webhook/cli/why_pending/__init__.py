@@ -1,7 +1,9 @@
 """`gpu-tiers why-pending`: why a pod, or a workload's pods, do not run."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -15,10 +17,10 @@ from webhook.cli.cluster.one_object import (
     kubectl_name,
     object_named,
 )
-from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
-from webhook.cli.explain import PolicyOption, What
+from webhook.cli.cluster.target import Target
+from webhook.cli.command import Answer, Form, Table, with_options, write
+from webhook.cli.explain import What
 from webhook.cli.manifests.documents import BadInput, Document
-from webhook.cli.output import Answer, FormOption, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named
@@ -26,13 +28,9 @@ from webhook.objects.view import view
 from webhook.report.waiting import WhyPending
 
 
+@with_options
 def why_pending(
-    what: What,
-    output: FormOption = "table",
-    namespace: NamespaceOption = None,
-    policy: PolicyOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    what: What, output: Form = "table", namespace: str | None = None, policy: Path | None = None, *, target: Target
 ) -> None:
     """Show why a pod does not run: what it waits for, who uses the GPUs that it needs, and whether they can be evicted.
 
@@ -45,7 +43,6 @@ def why_pending(
     applied a moment ago, it waits up to 10 seconds for the result of the first try.
     Exits with 2 if there is no such object, or no answer.
     """
-    target = Target(kubeconfig, context)
 
     async def ask() -> WhyPending:
         named, home = kind_and_name(what), target.namespace(namespace)
@@ -54,7 +51,7 @@ def why_pending(
             async with asked_cluster(client, active, home) as asked:
                 return await _reasons(asked, home, *named)
 
-    write(why_pending_answer(answered(ask)), output)
+    write(why_pending_answer(asyncio.run(ask())), output)
 
 
 OLDER_EVICTIONS = (

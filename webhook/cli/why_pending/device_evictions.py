@@ -18,7 +18,7 @@ from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_st
 from webhook.policy.preemption.preemptor import EvictionPlan
 from webhook.policy.preemption.reservation import Reservation, reservations
 from webhook.report.device_room import EVICTS_NOBODY
-from webhook.report.node_reservation import NodeReservation, reservations_shown
+from webhook.report.posture import NodeReservation, reservations_shown
 from webhook.sentences.sentence import sentence
 
 

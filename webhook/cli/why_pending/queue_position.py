@@ -10,11 +10,10 @@ from webhook.admission.facts import usage_met
 from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.one_object import AskedCluster, events_about, pods_of_workload
 from webhook.cli.explain.explanation import next_decision
-from webhook.cli.explain.other_tiers import Situation, closed_tiers
+from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
 from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
-from webhook.cluster.listed import listed_trees
-from webhook.cluster.pod_listing import PodSummary, pods_with_json
+from webhook.cluster.listed import PodSummary, listed_trees, pods_with_json
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
 from webhook.ledger.versions import Version
@@ -203,7 +202,8 @@ async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedSho
         return ()
     whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
     native = await asked.cluster.lookups.native_quotas(document.namespace)
-    closed, found = closed_tiers(decision, Situation(asked.ledger, native), together=False), list[str]()
+    situation = Situation(asked.ledger, native, await tiers_to_name(asked, document.namespace))
+    closed, found = closed_tiers(decision, situation, together=False), list[str]()
     for tier in (each for each in tiers if not closed[each.name]):
         usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name))
         for each, left in alternatives(whole, tenant, usage, [tier]):

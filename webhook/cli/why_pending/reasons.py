@@ -25,8 +25,7 @@ from webhook.cli.why_pending.lost_nodes import lost_node, pod_on_lost_node, runn
 from webhook.cli.why_pending.queue_position import queued_for_quota
 from webhook.cli.why_pending.rollout import stuck_rollout
 from webhook.cli.why_pending.unscheduled import unscheduled
-from webhook.cluster.listed import gpu_nodes, way_out
-from webhook.cluster.pod_listing import PodSummary, lost_pods
+from webhook.cluster.listed import PodSummary, gpu_nodes, lost_pods, way_out
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError

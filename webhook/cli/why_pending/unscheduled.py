@@ -11,13 +11,13 @@ from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.device_evictions import device_evictions
 from webhook.cluster.listed import (
     GpuNode,
+    PodSummary,
     all_nodes,
-    device_claims,
-    device_taint_rules,
+    dra_objects,
     listed_namespaces,
-    resource_slices,
+    no_claims,
+    pods_with_json,
 )
-from webhook.cluster.pod_listing import PodSummary, no_claims, pods_with_json
 from webhook.kube.client import path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
@@ -27,7 +27,7 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.checkpoint.work_lost import work_since
-from webhook.policy.devices import DeviceClaim, WantedDevices, inventory
+from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice, WantedDevices, inventory
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING
@@ -250,12 +250,13 @@ async def rooms_by_devices(
     if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
         return []
     lost = "which devices are free, and who holds the others"
-    slices = await reader.part("slices", resource_slices(reader.client), None, lost)
-    claims = await reader.part("allocations", device_claims(reader.client), None, lost)
+    slices = await reader.part("slices", dra_objects(reader.client, ResourceSlice), None, lost)
+    claims = await reader.part("allocations", dra_objects(reader.client, DeviceClaim), None, lost)
     if slices is None or claims is None:
         names = [*by_class, *(each.source for each in pod.spec.resource_claims)]
         return [Room(" and ".join(names), (EVICTS_NOBODY,), None)]
-    rules = await reader.part("device_taints", device_taint_rules(reader.client), (), "which devices are tainted")
+    tainted = dra_objects(reader.client, DeviceTaintRule)
+    rules = await reader.part("device_taints", tainted, (), "which devices are tainted")
     evictions = await device_evictions(asked, tree, datetime.now(UTC))
     use = DeviceUse(inventory(slices, rules, claims, classes), pods, evictions.sentences)
     if asked.policy.device_preemption == "On":

@@ -160,19 +160,18 @@ REQUIRED = None
 
 def handler_of(hook: Hook) -> Tree | None:
     """Make the preStop handler of a hook; None for a kind that has none."""
-    made: Tree | None = None
     match hook.kind:
         case "file" | "listen":
-            made = file_handler(hook.path, hook.seconds)
+            return file_handler(hook.path, hook.seconds)
         case "http":
-            made = {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}}
+            return {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}}
         case "exec":
-            made = {"exec": {"command": list(hook.command)}}
+            return {"exec": {"command": list(hook.command)}}
         case "signal":
-            made = signal_handler(hook.signal, hook.done_file, hook.seconds)
+            return signal_handler(hook.signal, hook.done_file, hook.seconds)
         case "sleep":
-            made = {"sleep": {"seconds": hook.seconds}}
-    return made
+            return {"sleep": {"seconds": hook.seconds}}
+    return None
 
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -190,12 +189,6 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
     """Return the function that reads a field's value for a kind; it raises ValueError."""
     return url_path if (kind, name) == ("http", "path") else READERS[name]
-
-
-def takers(name: str) -> str:
-    """Return the kinds that take a field, listed as in a sentence."""
-    *others, last = [kind for kind, row in ROWS.items() if name in row.takes]
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def unwanted(kind: HookKind, given: Iterable[str]) -> str | None:

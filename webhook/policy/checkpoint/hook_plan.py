@@ -9,34 +9,17 @@ Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
 
-from webhook.objects.pods import Container, Pod
+from webhook.objects.pods import Pod, VolumeMount
 from webhook.objects.refusal import Phrase, Reason, Refused
-from webhook.policy.checkpoint.hook_kinds import (
-    FOLDER,
-    READERS,
-    completed,
-    handler_of,
-    missing,
-    reader,
-    takers,
-    unwanted,
-)
-from webhook.policy.checkpoint.listen import (
-    REPORT_VOLUME,
-    VolumeMounted,
-    can_report,
-    listener,
-    listener_obstacle,
-    listener_variables,
-    report_volume,
-)
+from webhook.policy.checkpoint import listen
+from webhook.policy.checkpoint.hook_kinds import FOLDER, READERS, ROWS, completed, handler_of, missing, reader
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.checkpoint.work_lost import LEAST_AT_RISK, MAX_AT_RISK, MOST_AT_RISK, max_at_risk
 from webhook.policy.quota.demand import demand_of, gpu_holders
@@ -51,7 +34,7 @@ TIMEOUT = f"{CHECKPOINT}-timeout"
 FIELDS = {name: f"{CHECKPOINT}-{name.replace('_', '-')}" for name in READERS}
 """The annotation of each field of a hook."""
 KNOWN = (CHECKPOINT, TIMEOUT, MAX_AT_RISK, *FIELDS.values())
-_KINDS: tuple[HookKind, ...] = get_args(HookKind)
+_KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, "max_at_risk": MAX_AT_RISK, **FIELDS}
 
 
 class HookRequest(msgspec.Struct, frozen=True):
@@ -80,7 +63,7 @@ class HookRequest(msgspec.Struct, frozen=True):
         return self.hook.seconds < self.uncut
 
 
-class _Note(msgspec.Struct, frozen=True):
+class _Note(NamedTuple):
     place: str
     text: str
     distance: int
@@ -94,8 +77,16 @@ def requested_hook(
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     by_policy = by_tier or by_type or Hook()
     carriers = [("metadata", pod.metadata.annotations), *((each.metadata_place, each.annotations) for each in owners)]
-    noted = any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes)
-    found = _found(carriers) if noted else {}
+    # 1. The nearest note of each field. An owner's fields count only for the same kind of hook.
+    found: dict[str, _Note] = {}
+    if any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
+        for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
+            if key in notes and name not in found:
+                found[name] = _Note(f"{where}.annotations[{key}]", notes[key], distance)
+        if kind := found.get("kind"):
+            found = {name: each for name, each in found.items() if name not in FIELDS or each.distance <= kind.distance}
+
+    # 2. What they say.
     hook = _annotated(found, by_policy, checkpoint) if found else by_policy
     # Time beyond a tier's cap is cut, not refused, because gpu-tiers may have chosen the tier.
     most = longest_save(checkpoint, tier)
@@ -109,30 +100,13 @@ def requested_hook(
     return HookRequest(within, by_policy, fields, most + checkpoint.margin, hook.seconds, text)
 
 
-_KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, "max_at_risk": MAX_AT_RISK, **FIELDS}
-_OF_ANY_KIND = ("seconds", "max_at_risk")
-_Carriers = Sequence[tuple[str, Mapping[str, str]]]
-
-
-def _found(carriers: _Carriers) -> Mapping[str, _Note]:
-    """Return the nearest note of each field. An owner's fields count only for the same kind of hook."""
-    found: dict[str, _Note] = {}
-    for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
-        if key in notes and name not in found:
-            found[name] = _Note(f"{where}.annotations[{key}]", notes[key], distance)
-    if "kind" not in found:
-        return found
-    near = found["kind"].distance
-    return {name: note for name, note in found.items() if name in _OF_ANY_KIND or note.distance <= near}
-
-
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:
     kind, seconds = by_policy.kind, None
     # 1. Read the kind, the fields that it takes, and the seconds.
     if note := found.get("kind"):
-        known = next((kind for kind in _KINDS if kind == note.text), None)
+        known = next((kind for kind in ROWS if kind == note.text), None)
         if known is None:
-            raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
+            raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(ROWS))
         kind = known
     given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
     if note := found.get("seconds"):
@@ -153,15 +127,11 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
 
 
 def _value(kind: HookKind, name: str, note: _Note) -> Any:
-    if unwanted(kind, [name]):
+    if name not in ROWS[kind].takes:
+        *others, last = [kind for kind, row in ROWS.items() if name in row.takes]
+        takers, what = f"{', '.join(others)} or {last}" if others else last, name.replace("_", " ")
         raise Refused(
-            Reason.HOOK,
-            "hook-field-unwanted",
-            note.place,
-            kind=kind,
-            name=name.replace("_", " "),
-            key=CHECKPOINT,
-            takers=takers(name),
+            Reason.HOOK, "hook-field-unwanted", note.place, kind=kind, name=what, key=CHECKPOINT, takers=takers
         )
     try:
         return reader(kind, name)(note.text)
@@ -195,12 +165,12 @@ class HookPlan(msgspec.Struct, frozen=True):
     handler: dict[str, Any] | None = None
     folder: str | None = None
     variables: tuple[tuple[int, str, str], ...] = ()
-    volumes: tuple[VolumeMounted, ...] = ()
+    volumes: tuple[listen.VolumeMounted, ...] = ()
 
     @property
     def reports(self) -> bool:
         """Tell whether the pod gets the means to report its saves."""
-        return any(each.volume["name"] == REPORT_VOLUME for each in self.volumes)
+        return any(each.volume["name"] == listen.REPORT_VOLUME for each in self.volumes)
 
 
 class HookDecision(msgspec.Struct, frozen=True):
@@ -249,46 +219,34 @@ def plan_hook(
     grace = max(grace_of(pod), hook.seconds + margin)
     if hook.kind == "sigterm":
         waits = ((index, shutdown_timeout(pod.spec.containers[index], grace - margin)) for index in holders)
-        variables = tuple((index, VARIABLE, text) for index, text in waits if text)
-        return HookDecision(asked, holders, HookPlan("sigterm", grace, variables=variables))
-    plan = HookPlan(hook.kind, grace, free, handler, _folder(pod, hook, free))
-    if hook.kind == "listen" or hook.reports:
-        plan = _equipped(pod, plan, structs.replace(asked, hook=hook), facts, policy)
+        timeouts = tuple((index, VARIABLE, text) for index, text in waits if text)
+        return HookDecision(asked, holders, HookPlan("sigterm", grace, variables=timeouts))
+
+    # 5. The folder is mounted, unless it is within a volume that the pod already has.
+    folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
+    mounts = [pod.spec.containers[index].volume_mounts for index in free]
+    if not folder or (folder != FOLDER and (hook.kind == "signal" or all(_holds(each, folder) for each in mounts))):
+        folder = None
+
+    # 6. The listener comes with its variables, and the means to report if somebody receives reports.
+    listens, target = hook.kind == "listen", policy.reports if hook.reports and listen.can_report(pod) else None
+    variables: list[tuple[int, str, str]] = []
+    for index in free if listens or target else ():
+        if listens:
+            of_listener = listen.listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
+            variables += ((index, *each) for each in of_listener)
+        if target:  # with the PEM of the CA
+            variables += ((index, "GPU_TIERS_REPORT", target.url), (index, "GPU_TIERS_REPORT_CA", target.ca))
+    volumes = [listen.listener(policy.checkpoint.listener_image)] if listens else []
+    volumes += [listen.report_volume(asked.max_at_risk)] if target else []
+    plan = HookPlan(hook.kind, grace, free, handler, folder, tuple(variables), tuple(volumes))
     return HookDecision(asked, holders, plan)
 
 
-def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
-    """Return the folder to mount; None for a folder within a volume that the pod already has."""
-    folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
-    if not folder or (hook.kind == "signal" and folder != FOLDER):
-        return None
-    within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)
-    return None if within and folder != FOLDER else folder
-
-
-def _in_a_volume(container: Container, folder: str) -> bool:
-    paths = (mount.mount_path.rstrip("/") for mount in container.volume_mounts if not mount.read_only)
+def _holds(mounts: Iterable[VolumeMount], folder: str) -> bool:
+    """Tell whether a folder is within a volume that a container may write."""
+    paths = (mount.mount_path.rstrip("/") for mount in mounts if not mount.read_only)
     return any(folder.startswith(f"{path}/") for path in paths if path)
-
-
-def _equipped(pod: Pod, plan: HookPlan, asked: HookRequest, facts: Facts, policy: TierPolicy) -> HookPlan:
-    """Return the plan with the listener, and with its means to report if somebody receives reports."""
-    hook = asked.hook
-    listens, target = hook.kind == "listen", policy.reports if hook.reports and can_report(pod) else None
-
-    def variables(index: int) -> Iterator[tuple[str, str]]:
-        if listens:
-            yield from listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
-        if target:
-            yield "GPU_TIERS_REPORT", target.url
-            yield "GPU_TIERS_REPORT_CA", target.ca  # the PEM of the CA
-
-    brought = (listener(policy.checkpoint.listener_image),) if listens else ()
-    return structs.replace(
-        plan,
-        variables=tuple((index, *each) for index in plan.containers for each in variables(index)),
-        volumes=(*brought, report_volume(asked.max_at_risk)) if target else brought,
-    )
 
 
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
@@ -304,7 +262,7 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
         return Phrase("shared-pids")
     if hook.kind != "sigterm" and not free:
         return OWN_PRE_STOP
-    return listener_obstacle(pod, hook, free, checkpoint.listener_image) if hook.kind == "listen" else None
+    return listen.listener_obstacle(pod, hook, free, checkpoint.listener_image) if hook.kind == "listen" else None
 
 
 def grace_of(pod: Pod) -> int:

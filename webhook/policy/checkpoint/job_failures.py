@@ -95,15 +95,6 @@ class RestartRule(View, frozen=True):
     on_job_failure_message_patterns: tuple[str, ...] = ()
     target_replicated_jobs: tuple[str, ...] = ()
 
-    @property
-    def uncounted(self) -> bool:
-        """Tell whether its restarts don't count against maxRestarts."""
-        return self.action.endswith("AndIgnoreMaxRestarts")
-
-    def applies(self, name: str, reason: str) -> bool:
-        named = not self.target_replicated_jobs or name in self.target_replicated_jobs
-        return named and (not self.on_job_failure_reasons or reason in self.on_job_failure_reasons)
-
 
 class RestartPolicy(View, frozen=True):
     """A JobSet's failurePolicy."""
@@ -146,11 +137,12 @@ class JobSeen(View, frozen=True):
         if self.restarts is None:
             return "", 0
         for rule in self.restarts.rules:
-            if not rule.applies(self.name, reason) or (rule.on_job_failure_message_patterns and not rule.uncounted):
-                continue
-            if rule.uncounted:
-                return rule.action, ENOUGH
-            return rule.action, 0 if rule.action == "FailJobSet" else self.restarts.max_restarts
+            named = not rule.target_replicated_jobs or self.name in rule.target_replicated_jobs
+            applies = named and (not rule.on_job_failure_reasons or reason in rule.on_job_failure_reasons)
+            uncounted = rule.action.endswith("AndIgnoreMaxRestarts")
+            if applies and (uncounted or not rule.on_job_failure_message_patterns):
+                most = ENOUGH if uncounted else 0 if rule.action == "FailJobSet" else self.restarts.max_restarts
+                return rule.action, most
         return "RestartJobSet", self.restarts.max_restarts
 
 
@@ -258,7 +250,16 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
         _, restarts = job.after(_LIMITS[field])
         if (limit + 1) * (restarts + 1) > ENOUGH:
             return
-        yield _counted(job, field, limit, adds=adds) if wished in ("", "Count") else before_wished
+        # A runtime whose pods would restart Never would get our policy. The API server accepts one with Never alone.
+        policy, of_runtime = job.spec.template.spec.restart_policy, job.path.startswith("runtime")
+        way = Phrase("never-restart") if policy == "OnFailure" else Phrase("ignore-disruption")
+        if wished not in ("", "Count"):
+            yield before_wished
+        elif adds and of_runtime and policy != "Never" and job.spec.pod_failure_policy is None:
+            yield AdmissionWarning("runtime-backoff", limit=limit)
+        else:
+            field = f"the runtime's {field}" if of_runtime else field
+            yield AdmissionWarning("job-backoff", field=field, limit=limit, way=way)
         return
 
     # 3. The author's rule on DisruptionTarget makes the Job fail. Only a JobSet may count that against a limit.
@@ -271,17 +272,3 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
     # 4. Another rule comes first, and fails the Job for good.
     if restarts < ENOUGH:
         yield before_wished
-
-
-_IGNORE = Phrase("ignore-disruption")
-_WAYS = {"OnFailure": Phrase("never-restart")}
-"""The way out by restartPolicy. The API server accepts a podFailurePolicy with Never alone."""
-
-
-def _counted(job: JobSeen, field: str, limit: int, *, adds: bool) -> AdmissionWarning:
-    """Return the warning that preemptions count. A runtime whose pods would restart Never would get our policy."""
-    policy, of_runtime = job.spec.template.spec.restart_policy, job.path.startswith("runtime")
-    if adds and of_runtime and policy != "Never" and job.spec.pod_failure_policy is None:
-        return AdmissionWarning("runtime-backoff", limit=limit)
-    field, way = f"the runtime's {field}" if of_runtime else field, _WAYS.get(policy, _IGNORE)
-    return AdmissionWarning("job-backoff", field=field, limit=limit, way=way)

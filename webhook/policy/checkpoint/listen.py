@@ -28,19 +28,9 @@ from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.policy.workloads.workload import Workload, gang_among
 
 MODULES = (
-    "protocol",
-    "progress",
-    "report",
-    "mark",
-    "volatile",
-    "agree",
-    "resume",
-    "end",
-    "attach",
-    "huggingface",
-    "replay",
+    "protocol", "progress", "report", "mark", "volatile", "agree", "resume", "end", "attach", "huggingface", "replay",
     "lightning",
-)
+)  # fmt: skip
 """The modules in reading order: each uses the ones above it."""
 START = "sitecustomize.py"
 LISTENER = "gpu_tiers_listen.py"
@@ -89,7 +79,7 @@ def joined(modules: Iterable[tuple[str, str]]) -> str:
 CODE = "/opt/gpu-tiers/python"
 """The folder of the files in a container, and in our image."""
 VOLUME = "gpu-tiers-listener"
-ANNOTATIONS = {"sitecustomize.py": "gpu-tiers.dev/listener-start", "gpu_tiers_listen.py": "gpu-tiers.dev/listener"}
+ANNOTATIONS = {START: "gpu-tiers.dev/listener-start", LISTENER: "gpu-tiers.dev/listener"}
 """The annotation that holds each file."""
 MOST_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object, keys and values: TotalAnnotationSizeLimitB of the API server."""
@@ -99,12 +89,8 @@ TOKEN_FOLDER = "/var/run/secrets/gpu-tiers.dev"  # noqa: S105 - a folder
 REPORT_VOLUME = "gpu-tiers-report"
 TOKEN_SECONDS = 3600
 """The lifetime of a token. The kubelet renews it after four fifths."""
-_PROJECTED: dict[str, Any] = {
-    "defaultMode": 0o644,
-    "sources": [
-        {"serviceAccountToken": {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}},
-    ],
-}
+_TOKEN = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
+_PROJECTED = {"defaultMode": 0o644, "sources": [{"serviceAccountToken": _TOKEN}]}
 
 _PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -123,21 +109,17 @@ class VolumeMounted(msgspec.Struct, frozen=True):
 
 
 def listener(image: str) -> VolumeMounted:
-    """Return the listener's volume; from an image if one is named."""
-    annotations = {} if image else {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
-    inside = {"subPath": CODE.lstrip("/")} if image else {}
-    return VolumeMounted(volume(image), {"name": VOLUME, "mountPath": CODE, "readOnly": True, **inside}, annotations)
-
-
-def volume(image: str) -> dict[str, Any]:
-    """Return the volume, as the API server stores it."""
+    """Return the listener's volume as the API server stores it; from an image if one is named."""
+    mount = {"name": VOLUME, "mountPath": CODE, "readOnly": True}
     if image:
-        return {"name": VOLUME, "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
+        volume = {"name": VOLUME, "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
+        return VolumeMounted(volume, {**mount, "subPath": CODE.lstrip("/")})
     items = [
         {"path": name, "fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{key}']"}}
         for name, key in ANNOTATIONS.items()
     ]
-    return {"name": VOLUME, "downwardAPI": {"items": items, "defaultMode": 0o644}}
+    annotations = {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
+    return VolumeMounted({"name": VOLUME, "downwardAPI": {"items": items, "defaultMode": 0o644}}, mount, annotations)
 
 
 def listener_variables(
@@ -179,11 +161,11 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
     index.
     """
     whole = gang_among(owners)
-    wrapped = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
-    program = gang_among(wrapped) if wrapped else whole
-    if whole is None or program is None or program.row.usual is WorkloadType.INTERACTIVE:
+    if whole is None or whole.uid.startswith(FROM_FILE):
         return ""
-    if whole.uid.startswith(FROM_FILE):
+    wrapped = owners[: owners.index(whole)] if whole.row.wraps else ()
+    program = gang_among(wrapped) if wrapped else whole
+    if program is None or program.row.usual is WorkloadType.INTERACTIVE:
         return ""
     index = pod.metadata.annotations.get(INDEX) if whole.shards else None
     return f"{whole.uid}-{index}" if index else whole.uid
@@ -191,28 +173,24 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
 
 def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:
     """Return why the listener can't be brought into a pod; None where it can."""
-    ours = volume(image)
+    ours = listener(image)
     there = (each.downward_api or each.image for each in pod.spec.volumes if each.name == VOLUME)
-    if any(each != (ours.get("downwardAPI") or ours.get("image")) for each in there):
+    if any(each != (ours.volume.get("downwardAPI") or ours.volume.get("image")) for each in there):
         return Phrase("volume-taken", volume=VOLUME)
-    texts = pod.metadata.annotations | {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
-    if not image and sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) > MOST_ANNOTATIONS:
+    texts = {**pod.metadata.annotations, **ours.annotations}.items()
+    if not image and sum(len(key.encode()) + len(text.encode()) for key, text in texts) > MOST_ANNOTATIONS:
         return Phrase("annotations-full", most=MOST_ANNOTATIONS)
-    found = (_container_obstacle(pod.spec.containers[index], hook) for index in containers)
-    return next((each for each in found if each is not None), None)
-
-
-def _container_obstacle(container: Container, hook: Hook) -> Phrase | None:
-    mounts = (f"{each.mount_path.rstrip('/')}/" for each in container.volume_mounts if each.name != VOLUME)
-    if any(f"{CODE}/".startswith(path) or path.startswith(f"{CODE}/") for path in mounts):
-        return Phrase("path-taken", container=container.name, path=CODE)
-    own, named = _own(container, _PATH), bool(hook.python_path)
-    if (own and not isinstance(own.value, str)) or (own is None and container.env_from and not named):
-        return Phrase("path-from-elsewhere", container=container.name)
-    if _ISOLATED.search(" ".join((*container.command, *container.args))[:LONGEST]):
-        return Phrase("isolated-python", container=container.name)
-    if _NO_PYTHON.search(container.image[:LONGEST]):
-        return Phrase("no-python", image=container.image)
+    for container in (pod.spec.containers[index] for index in containers):
+        mounts = (f"{each.mount_path.rstrip('/')}/" for each in container.volume_mounts if each.name != VOLUME)
+        if any(f"{CODE}/".startswith(path) or path.startswith(f"{CODE}/") for path in mounts):
+            return Phrase("path-taken", container=container.name, path=CODE)
+        own, named = _own(container, _PATH), bool(hook.python_path)
+        if (own and not isinstance(own.value, str)) or (own is None and container.env_from and not named):
+            return Phrase("path-from-elsewhere", container=container.name)
+        if _ISOLATED.search(" ".join((*container.command, *container.args))[:LONGEST]):
+            return Phrase("isolated-python", container=container.name)
+        if _NO_PYTHON.search(container.image[:LONGEST]):
+            return Phrase("no-python", image=container.image)
     return None
 
 

@@ -17,8 +17,7 @@ from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import Form, KindRow, KindTable, Templates
-from webhook.policy.workloads.templates import created_by, pod_templates
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.templates import created_by, pod_templates, workload
 
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _BLUEPRINTS = (
@@ -47,8 +46,11 @@ def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None
 def row_by_shape(manifest: Manifest) -> KindRow:
     """Return a row for this one object, with the places that look like pod templates."""
     forms = {steps: _form_of(node) for steps, node in _shapes_in(manifest.tree) if not _is_object(node)}
-    templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
-    return KindRow(manifest.group, manifest.kind, "", "the object's own shape", templates=templates)
+    templates = []
+    for steps, form in ((steps, form) for steps, form in forms.items() if form):
+        holder = steps if steps[-1] == "*" else steps[:-1]
+        templates.append(Templates(".".join(holder), ".".join(steps[len(holder) :]), _replicas, form))
+    return KindRow(manifest.group, manifest.kind, "", "the object's own shape", templates=tuple(templates))
 
 
 def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
@@ -72,10 +74,8 @@ def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manife
     """Yield the object, and the objects in it that a cluster would have too; of a known kind those it creates."""
     yield manifest
     row = kinds.by_kind.get(manifest.group_kind)
-    inside = (
-        objects_inside(manifest) if row is None else ((place, each) for place, each, _ in created_by(manifest, row))
-    )
-    for _, each in inside:
+    made = (each for _, each, _ in created_by(manifest, row)) if row else (each for _, each in objects_inside(manifest))
+    for each in made:
         yield from with_objects_inside(each, kinds)
 
 
@@ -84,13 +84,6 @@ def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
         return may_hold_gpus(view(template, Pod), policy)
     except Refused:
         return False  # it only looked like an object
-
-
-def _templates(steps: tuple[str, ...], form: Form) -> Templates:
-    *holder, last = steps
-    if last == "*":
-        return Templates(".".join(steps), "", _replicas, form)
-    return Templates(".".join(holder), last, _replicas, form)
 
 
 def _replicas(holder: Tree) -> int:

@@ -11,17 +11,9 @@ from functools import lru_cache
 from msgspec import structs
 
 from webhook.objects.pods import Pod
+from webhook.objects.view import at
 from webhook.policy.classification.commands import COMMANDS, WORDS, by_command, command_hints, pattern_of, runs_a_script
-from webhook.policy.classification.evidence import (
-    CONTAINER_NAME,
-    LONGEST,
-    REMEMBERED,
-    SHOWN,
-    Evidence,
-    Hint,
-    Subject,
-    telling,
-)
+from webhook.policy.classification.evidence import LONGEST, REMEMBERED, SHOWN, Evidence, Hint, Subject, telling
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.workloads.kind_table import EVERY_SOURCE, KindTable, Source, WorkloadType
@@ -58,10 +50,9 @@ def by_name(subject: Subject) -> Hint | None:
 def by_names(subject: Subject) -> Hint | None:
     """Return the workload's name, if it and the name of a container with devices both say training."""
     whole = _first(subject.called(), subject)
-    names = ((CONTAINER_NAME, container.name[:LONGEST]) for container in subject.imaged())
-    part = _first(names, subject) if whole else None
+    part = _first(subject.names_of(subject.imaged()), subject) if whole else None
     agree = whole and part and whole.type is part.type is TRAINING
-    return whole._replace(clue=f"{whole.clue} and its {CONTAINER_NAME}") if whole and agree else None
+    return whole._replace(clue=f"{whole.clue} and its {part.clue}") if whole and part and agree else None
 
 
 def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
@@ -182,8 +173,9 @@ def image_hints(image: str) -> tuple[Hint, ...]:
 
 def by_probe(subject: Subject) -> Hint | None:
     """Return the hint of a path at which model servers report readiness."""
-    paths = (path for path in subject.probed() if PROBES.match(path))
-    return next((Hint(WorkloadType.SERVING, path) for path in paths), None)
+    probes = (each.readiness_probe for each in subject.containers() if each.readiness_probe)
+    paths = (path for path in (at(probe.http_get, "path") for probe in probes) if isinstance(path, str))
+    return next((Hint(WorkloadType.SERVING, path) for path in paths if PROBES.match(path)), None)
 
 
 def by_port(subject: Subject) -> Hint | None:
@@ -255,7 +247,7 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
     # 3. In a general launcher the program decides, then the launcher's usual use.
     subject = Subject.of(pod, owners, member=member and not owners)
-    if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
+    if any(map(is_system_image, subject.images())):  # an exporter, a device plugin, a driver
         return None
     # The outermost owner's row says which guesses come first, because a JobSet says more than the Jobs that it makes.
     # An owner with a usual use precedes others, and a mere wrapper says nothing.
@@ -311,9 +303,8 @@ def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Ev
         return Evidence(WorkloadType.BATCH, usual_use, Grade.Usual)
     # 2. The kind of the owner, or a label if the owner is not visible.
     if owner is not None:
-        return (
-            Evidence(owner.row.usual, f"the usual use of its kind, {owner}", Grade.Usual) if owner.row.usual else None
-        )
+        text = f"the usual use of its kind, {owner}"
+        return Evidence(owner.row.usual, text, Grade.Usual) if owner.row.usual else None
     for key in subject.pod.metadata.labels:
         if key in kinds.usual_labels:
             return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)

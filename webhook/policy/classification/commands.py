@@ -4,7 +4,7 @@ The words that hint at a type are in commands.yaml and words.yaml. They are weak
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -17,24 +17,6 @@ from webhook.policy.classification.evidence import LONGEST, REMEMBERED, Hint, Su
 from webhook.policy.workloads.kind_table import WorkloadType
 
 _ANY_PROGRAM = "* "
-
-
-class Words(frozenset[str]):
-    """Words separated by blanks, in groups."""
-
-    @classmethod
-    def read(cls, groups: Iterable[str]) -> "Words":
-        return cls(word for group in groups for word in group.split())
-
-
-class WordTypes(dict[str, WorkloadType]):
-    """Words with the type that they hint at."""
-
-    @classmethod
-    def read(cls, types: Mapping[str, Iterable[str]]) -> "WordTypes":
-        return cls(
-            {word: WorkloadType(of) for of, groups in types.items() for group in groups for word in group.split()}
-        )
 
 
 class Commands(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
@@ -65,25 +47,29 @@ class CommandTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WordTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The file words.yaml; the comments in it explain each field."""
+    """The file words.yaml; the comments in it explain each field. A word has the type that it hints at."""
 
-    script_words: WordTypes
-    exercises: Words
-    name_words: WordTypes
-    system_images: Words
-    methods: Words
-    one_off_verbs: Words
-    one_off_tasks: Words
-    image_words: WordTypes
+    script_words: Mapping[str, WorkloadType]
+    exercises: frozenset[str]
+    name_words: Mapping[str, WorkloadType]
+    system_images: frozenset[str]
+    methods: frozenset[str]
+    one_off_verbs: frozenset[str]
+    one_off_tasks: frozenset[str]
+    image_words: Mapping[str, WorkloadType]
     ports: Mapping[int, WorkloadType]
 
 
-def _table(name: str, of: Any) -> Any:
-    return msgspec.convert(data_file(__name__, name), of, dec_hook=lambda to, read: to.read(read))
+def _words(found: Any) -> Any:
+    """Return the words of a field: those of its groups, which blanks separate, or of its types."""
+    if isinstance(found, list):
+        return " ".join(found).split()
+    return {word: workload_type for workload_type, groups in found.items() for word in _words(groups)}
 
 
-COMMANDS: CommandTables = _table("commands.yaml", CommandTables)
-WORDS: WordTables = _table("words.yaml", WordTables)
+COMMANDS = msgspec.convert(data_file(__name__, "commands.yaml"), CommandTables)
+_WRITTEN_WORDS = data_file(__name__, "words.yaml").items()
+WORDS = msgspec.convert({name: each if name == "ports" else _words(each) for name, each in _WRITTEN_WORDS}, WordTables)
 
 
 @cache
@@ -111,7 +97,6 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
-_CONTINUED = "\\\n"
 _END_OF_COMMAND = re.compile(r"(\n|;|(?<![&>|<\\])&(?=[\s)]|\Z))")
 _KILLS = re.compile(r"(?:\A|[\n;&|])[ \t]*kill\b")
 
@@ -124,10 +109,8 @@ _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:
 _WRITTEN = (COMMANDS.noise, COMMANDS.script, COMMANDS.plain, COMMANDS.waits, COMMANDS.wrapped)
 _NOISE, _SCRIPT, _PLAIN, _WAITS, _WRAPPED = (re.compile(each.replace("\n", "")) for each in _WRITTEN)
 _SCRIPTS = WORDS.script_words.keys() | WORDS.one_off_tasks
-_LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _OF_ANYTHING = frozenset(["app", "main", "server"])
 """Names of scripts that may do anything."""
-_TESTS = frozenset(["test", "tests"])
 
 AT_ONCE = (INTERACTIVE, TRAINING, SERVING, BATCH)
 """The order for things that run at once: a person's session, then what would be lost, then what others wait for."""
@@ -194,7 +177,7 @@ def _foreground(script: str) -> str:
     """
     if "&" not in script:
         return script
-    parts = _END_OF_COMMAND.split(script.replace(_CONTINUED, " "))
+    parts = _END_OF_COMMAND.split(script.replace("\\\n", " "))
     front = "".join(command + end for command, end in zip(parts[::2], [*parts[1::2], ""], strict=True) if end != "&")
     alive = front[: killed.start()] if (killed := _KILLS.search(front)) else front
     return script if _WAITS.search(alive) else front
@@ -220,10 +203,7 @@ def runs_a_script(command: str) -> bool:
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in _SCRIPT.finditer(text):
         name = match.group("module") or match.group("file")
-        if name in _OF_ANYTHING:
-            continue
-        workload_type = script_type(name, ends=ends)
-        if workload_type:
+        if name not in _OF_ANYTHING and (workload_type := script_type(name, ends=ends)):
             yield Hint(workload_type, match.group(0).removeprefix("-m").strip())
 
 
@@ -237,8 +217,7 @@ def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
 
 def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight = Weight.WORK) -> Iterator[Hint]:
     for workload_type, commands in table.items():
-        match = pattern_of(commands).search(text)
-        if match:
+        if match := pattern_of(commands).search(text):
             yield Hint(workload_type, match.group(0).strip(" -"), weight)
 
 
@@ -249,10 +228,10 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
     if not words:  # A package may say what its modules do: `train.main` trains, but `app.consumer` is no app.
         of_package = telling(package, _SCRIPTS)
         words = [word for word in of_package if WORDS.script_words.get(word) is not WorkloadType.SERVING]
-    words = [word for word in words if word not in _TESTS] or words  # tests of something count as that
+    words = [word for word in words if word not in ("test", "tests")] or words  # tests of something count as that
     if not words:
         return WorkloadType.TRAINING if any(True for _ in telling(name, WORDS.exercises)) else None
-    if not _LAST_STEPS.isdisjoint(words):
+    if "and-train" in words or "and-finetune" in words:
         return WorkloadType.TRAINING  # prepare_and_train.py
     types = [WORDS.script_words[word] for word in words if word in WORDS.script_words]
     trains = types[:1] == [WorkloadType.TRAINING]

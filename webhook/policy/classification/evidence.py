@@ -4,7 +4,7 @@ Long texts are cut. A gang is one workload: a worker that only listens for its l
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple, Self
@@ -94,10 +94,8 @@ def telling(text: str, table: Collection[str]) -> Iterator[str]:
 MOST_READ = 64
 """Containers, and variables of each, that are searched: an honest pod has fewer."""
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
-_FOR_GOOD = ("", "Always")
 _COMMON = re.compile(r"\b(?:apps?|api|batch|ui|services?|test)\b")
 """Words of API groups that say nothing about the program: many groups are named after Kubernetes' `batch`."""
-CONTAINER_NAME = "container's name"
 _SET_BY_SHELL = re.compile(
     r"(?:^|[\n;&|(]|(?<=\bexport)|(?<=\benv)|(?<=-c)|(?<=-lc)|(?<=-ec))[ \t]*([A-Za-z_]\w{0,60})="
 )
@@ -107,7 +105,6 @@ RENDEZVOUS_PORTS = frozenset(
     | {29400, 29500}
 )
 """Ports by which the processes of one workload find each other: nobody waits there for answers."""
-_MADE_TO_END = (WorkloadType.TRAINING, WorkloadType.BATCH)
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -130,10 +127,10 @@ class Subject(msgspec.Struct, frozen=True):
         """
         said = next(filter(None, (each.row.type or each.row.usual for each in reversed(owners))), None)
         if said is not None:
-            return cls(pod, owners, said in _MADE_TO_END, member)
+            return cls(pod, owners, said in (WorkloadType.TRAINING, WorkloadType.BATCH), member)
         found = cls(pod, owners, member=member)
         answers = any(found.asked_at()) or found.answers_probes()
-        return structs.replace(found, ends=pod.spec.restart_policy not in _FOR_GOOD and not answers)
+        return structs.replace(found, ends=pod.spec.restart_policy not in ("", "Always") and not answers)
 
     def containers(self) -> Sequence[Container]:
         """Return the first containers of the pod, or of the whole gang that it belongs to."""
@@ -167,10 +164,13 @@ class Subject(msgspec.Struct, frozen=True):
         The API group of an owner without a row is a name too: inference.example.com.
         """
         yield from self.called()
-        yield from ((CONTAINER_NAME, container.name[:LONGEST]) for container in self.containers())
+        yield from self.names_of(self.containers())
         unknown = self._unknown_owner()
         if unknown is not None and "." in unknown.group:
             yield "API group", _COMMON.sub("", unknown.group[:LONGEST])
+
+    def names_of(self, containers: Iterable[Container]) -> Iterator[tuple[str, str]]:
+        yield from (("container's name", container.name[:LONGEST]) for container in containers)
 
     def called(self) -> Iterator[tuple[str, str]]:
         """Yield the names that a person gave the whole, without containers and groups."""
@@ -193,13 +193,6 @@ class Subject(msgspec.Struct, frozen=True):
     def asked_at(self) -> Iterator[int]:
         """Yield ports where somebody may wait for an answer, without those by which its own parts find each other."""
         yield from (port for port in self.ports() if port and port not in RENDEZVOUS_PORTS)
-
-    def probed(self) -> Iterator[str]:
-        """Yield the paths of the readiness probes."""
-        for container in self.containers():
-            asked = container.readiness_probe.http_get if container.readiness_probe else None
-            if isinstance(asked, dict) and isinstance(asked.get("path"), str):
-                yield asked["path"]
 
     def answers_probes(self) -> bool:
         """Tell whether a container with devices has a readiness probe over the network."""

@@ -11,6 +11,7 @@ The order of nodes and of pods is kube-scheduler's, with the work that would be 
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from math import inf
 
@@ -20,16 +21,10 @@ from msgspec.structs import replace
 from webhook.objects.node_fit import obstacle
 from webhook.objects.refusal import Phrase
 from webhook.policy.preemption.cluster_state import ClusterState, Rules
-from webhook.policy.preemption.evictable_units import evictable_units, over_budget
-from webhook.policy.preemption.nobody_evicted import NobodyEvicted
 from webhook.policy.preemption.node_state import RESERVED, NodeState
-from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, Preemptor, preemptor_of
-from webhook.policy.preemption.reservation import (
-    is_shareable,
-    reservations,
-    waiting_gangs,
-)
-from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, Wishes
+from webhook.policy.preemption.preemptor import Choice, EvictionPlan, Need, NobodyEvicted, Preemptor, preemptor_of
+from webhook.policy.preemption.reservation import is_shareable, reservations, waiting_gangs
+from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, evictable_units, needed, over_budget
 
 MOST_TRIES = 2000
 """Placements of a gang of different pods that are tried before the search gives up."""
@@ -55,46 +50,11 @@ def decide_preemption(
     try:
         preemptor = preemptor_of(gang, state, rules)
         alike = preemptor.tier.name, preemptor.priority, tuple(map(_same, preemptor.needs))
-        return (known or {}).get(alike) or _plan(preemptor, state, rules, within)
+        return (known or {}).get(alike) or _Search(preemptor, state, rules).plan(within)
     except NobodyEvicted as nobody:
         if known is not None and alike:
             known[alike] = nobody.why
         return nobody.why
-
-
-def _plan(preemptor: Preemptor, state: ClusterState, rules: Rules, within: frozenset[str] | None) -> EvictionPlan:
-    # 1. On which nodes it could run.
-    search = _Search(preemptor, state, rules)
-
-    # 2. What is free, or comes free.
-    ending = state.ending(rules.longest_grace)
-    for gone, answer in ((frozenset[str](), "preemption-devices-free"), (ending, "preemption-holders-ending")):
-        if (node := search.room_without_eviction(gone)) is not None:
-            if search.may_join(node):
-                return EvictionPlan(preemptor, (node,), ())
-            raise NobodyEvicted(answer, pod=preemptor.shown, node=node)
-
-    # 3. What the scheduler evicts for.
-    if (node := search.made_by_scheduler(ending)) is not None:
-        raise NobodyEvicted("preemption-by-scheduler", pod=preemptor.shown, node=node)
-
-    # 4. Who could be evicted.
-    units = evictable_units(preemptor, state, rules)
-    if within is not None:
-        units = {node: found for node, found in units.items() if node in within}
-    if not search.place(ending, units):
-        raise search.reason()
-    if (node := search.first_reserved) is not None:
-        raise NobodyEvicted("preemption-after-another", pod=preemptor.shown, node=node)
-
-    # 5. Who can stay. A group that goes as a whole may have made room on a second node.
-    chosen = sorted(search.chosen, key=lambda unit: (-unit.tier, -unit.at_risk))
-    for unit in list(chosen):
-        others = [each for each in chosen if each is not unit]
-        if search.is_placed(ending.union(*(each.uids for each in others))):
-            chosen = others
-    victims = sorted((pod for unit in chosen for pod in unit.pods), key=lambda pod: (-pod.grace, pod.shown))
-    return EvictionPlan(preemptor, search.nodes, tuple(victims))
 
 
 class _Shape(msgspec.Struct, eq=False):
@@ -115,41 +75,90 @@ class _Shape(msgspec.Struct, eq=False):
 
 
 class _Search:
-    """Looks for a node for each pod of a preemptor. `place` leaves the `nodes`, and the units `chosen` for eviction."""
+    """Looks for a node for each pod of a preemptor, and for pods to evict there."""
 
     def __init__(self, preemptor: Preemptor, state: ClusterState, rules: Rules) -> None:
         self._preemptor, self._state, self._rules = preemptor, state, rules
-        others = _preemptors_on(preemptor.gang, state, rules)
-        self._joins, self._left = _shared_nodes(preemptor, state, rules)
+        self._chosen: list[Unit] = []
+
+        # 1. The needs of the pods that wait for a reserved node, because what the victims there leave is theirs.
+        #    kube-scheduler counts so by nominated nodes. A gang's pods may go to any of its nodes, so it is left out.
+        others, there = defaultdict[str, tuple[Need, ...]](tuple), reservations(state)
+        for each in there:
+            for other in waiting_gangs(each, state):
+                if other != preemptor.gang and each.victims and len(each.nodes) == 1:
+                    with suppress(NobodyEvicted):
+                        others[each.nodes[0]] += preemptor_of(other, state, rules).needs
+
+        # 2. The reserved nodes where pods are evicted for it, and those where it may join for what is left. Only single
+        #    pods join. Those of a lower tier evict nobody there, because the taint keeps them off until the others have
+        #    their devices.
+        joins, left = set[str](), set[str]()
+        for each in there:
+            if any(need.pod.uid in each.pods for need in preemptor.needs):
+                joins.update(each.nodes)
+            elif len(preemptor.needs) == 1 and is_shareable(each, state):
+                left.update(each.nodes)
+                joins.update(each.nodes if preemptor.tier.value >= rules.policy.tiers.rank(each.tier) else ())
+
+        # 3. The demands of all of them.
         needs = (*preemptor.needs, *(need for other in others.values() for need in other))
         every = (wanted for need in needs for choice in need.choices for wanted in choice)
-        self._wishes: Wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
+        self._wishes = tuple(dict.fromkeys(replace(wanted, count=1) for wanted in every))
         self._taken = {
-            node: sum(
-                (Demand(self._numbered(each.choices[0]), each.amounts, each.pod.ports) for each in other), NO_DEMAND
-            )
+            node: sum((self._demand(each, each.choices[0]) for each in other), NO_DEMAND)
             for node, other in others.items()
         }
-        self._closed = (self._taken.keys() | self._left) - self._joins
-        self._drivers = frozenset(driver for need in needs for driver in need.volumes.drivers)
+        self._joins, self._left, self._closed = joins, left, (self._taken.keys() | left) - joins
+        self._drivers = frozenset[str]().union(*(need.drivers for need in needs))
+
+        # 4. The nodes that take its pods.
         self._rooms: dict[str, NodeCapacity] = {}
-        self.chosen: list[Unit] = []
         shapes: dict[object, _Shape] = {}
-        self._pods = []
-        for need in preemptor.needs:
-            key = _same(need)
+        keys = [_same(need) for need in preemptor.needs]
+        for key, need in zip(keys, preemptor.needs, strict=True):
             if key not in shapes:
                 shapes[key] = self._shape(need)
-            self._pods.append(shapes[key])
-        self._shapes = tuple(shapes.values())
+        self._shapes, self._pods = tuple(shapes.values()), [shapes[key] for key in keys]
+
+    def plan(self, within: frozenset[str] | None) -> EvictionPlan:
+        """Return who is evicted on which nodes. Raises NobodyEvicted."""
+        # 1. What is free, or comes free.
+        preemptor, ending = self._preemptor, self._state.ending(self._rules.longest_grace)
+        for gone, answer in ((frozenset[str](), "preemption-devices-free"), (ending, "preemption-holders-ending")):
+            if (node := self._room_without_eviction(gone)) is not None:
+                if node in self._left:  # it may join those for which the node is reserved
+                    return EvictionPlan(preemptor, (node,), ())
+                raise NobodyEvicted(answer, pod=preemptor.shown, node=node)
+
+        # 2. What the scheduler evicts for.
+        if (node := self._made_by_scheduler(ending)) is not None:
+            raise NobodyEvicted("preemption-by-scheduler", pod=preemptor.shown, node=node)
+
+        # 3. Who could be evicted. A node that is reserved for another preemptor, and can't be shared, is waited for.
+        units = evictable_units(preemptor, self._state, self._rules)
+        if within is not None:
+            units = {node: found for node, found in units.items() if node in within}
+        if not self._place(ending, units):
+            raise self._reason()
+        nodes = self._nodes
+        if (node := next((each for each in nodes if each in self._closed), None)) is not None:
+            raise NobodyEvicted("preemption-after-another", pod=preemptor.shown, node=node)
+
+        # 4. Who can stay. A group that goes as a whole may have made room on a second node.
+        chosen = sorted(self._chosen, key=lambda unit: (-unit.tier, -unit.at_risk))
+        rooms = [self._rooms[name] for name in nodes]
+        chosen = needed(chosen, ending, lambda gone: all(room.fits(NO_DEMAND, gone) for room in rooms))
+        victims = sorted((pod for unit in chosen for pod in unit.pods), key=lambda pod: (-pod.grace, pod.shown))
+        return EvictionPlan(preemptor, nodes, tuple(victims))
 
     @property
-    def nodes(self) -> tuple[str, ...]:
+    def _nodes(self) -> tuple[str, ...]:
         placed = (name for name, room in self._rooms.items() if room.demand is not self._taken.get(name, NO_DEMAND))
         return tuple(sorted(placed))
 
     def _shape(self, need: Need) -> _Shape:
-        demands = tuple(Demand(self._numbered(each), need.amounts, need.pod.ports) for each in need.choices)
+        demands = tuple(self._demand(need, each) for each in need.choices)
         shape, problems = _Shape(need, demands, [], [], []), Counter[str]()
         for name, node in self._state.nodes.items():
             if problem := self._problem(need, node):
@@ -168,11 +177,11 @@ class _Search:
             raise NobodyEvicted("preemption-no-node", pod=need.pod.shown, problems=reasons)
         return shape
 
-    def _numbered(self, choice: Choice) -> Counter[int]:
+    def _demand(self, need: Need, choice: Choice) -> Demand:
         devices: Counter[int] = Counter()
         for each in choice:
             devices[self._wishes.index(replace(each, count=1))] += each.count
-        return devices
+        return Demand(devices, need.amounts, need.pod.ports)
 
     def _problem(self, need: Need, node: NodeState) -> str:
         """Return why a node does not take a pod, however free it is; "" where it does."""
@@ -180,20 +189,23 @@ class _Search:
             return "not ready or cordoned"
         if node.reserved_for and node.name not in self._joins | self._closed:
             return "reserved for another pod"
-        if need.is_repelled_from(node.labels):
+        if any(node.labels.get(key) in values for key, values in need.repelled_from.items()):
             return "closed to it by the anti-affinity of a pod"
-        if not need.volumes.reached_from(node.name, node.labels):
+        if not all(any(term.matches(node.name, node.labels) for term in terms) for terms in need.terms):
             return "out of reach of its volumes"
         taints = tuple(each for each in node.taints if each.key != RESERVED)
         return obstacle(need.spec, node.name, node.labels, taints)
 
-    def room_without_eviction(self, gone: frozenset[str]) -> str | None:
+    def _room_without_eviction(self, gone: frozenset[str]) -> str | None:
         """Find room for all pods once the pods of these uids are `gone`; return the node of the first, None without.
 
         Raises NobodyEvicted where that takes too long to tell.
         """
         self._begin()
-        fitting = {each: [room for room in each.rooms if room.has_any(each.demands, gone)] for each in self._shapes}
+        fitting = {
+            each: [room for room in each.rooms if any(room.fits(demand, gone) for demand in each.demands)]
+            for each in self._shapes
+        }
         # Pods that need the same may go wherever the first of them fit: nothing else has to be tried for them.
         for shape in self._shapes:
             if len(shape.demands) == 1:
@@ -202,9 +214,9 @@ class _Search:
                 if not self._placed(alike, fitting, gone, len(alike)):
                     return None
                 if len(self._shapes) == 1:
-                    return self.nodes[0]
+                    return self._nodes[0]
         self._begin()
-        return self.nodes[0] if self._placed(self._pods, fitting, gone, MOST_TRIES) else None
+        return self._nodes[0] if self._placed(self._pods, fitting, gone, MOST_TRIES) else None
 
     def _placed(
         self, pods: Sequence[_Shape], fitting: Mapping[_Shape, list[NodeCapacity]], gone: frozenset[str], tries: int
@@ -234,11 +246,11 @@ class _Search:
         return rest_fits(0)
 
     def _begin(self) -> None:
-        self.chosen = []
+        self._chosen = []
         for name, room in self._rooms.items():
             room.demand = self._taken.get(name, NO_DEMAND)
 
-    def place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
+    def _place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
         """Find the cheapest node for each pod once the pods of these uids are `gone`, and evicted units with them."""
         self._begin()
         known: dict[tuple[_Shape, int], dict[str, tuple[Cost, list[Unit]]]] = {}
@@ -257,7 +269,7 @@ class _Search:
 
             # 2. Of that node less is left for the others.
             room, victims = self._rooms[best], costs[best][1]
-            self.chosen += victims
+            self._chosen += victims
             gone = gone.union(*(each.uids for each in victims))
             room.demand += demand
             for other in self._shapes:
@@ -270,43 +282,27 @@ class _Search:
     def _weighed(
         self, room: NodeCapacity, demand: Demand, gone: frozenset[str], units: Mapping[str, list[Unit]]
     ) -> tuple[Cost, list[Unit]] | None:
+        """Return what the choice of a node costs, and who would be evicted there; None where it can't."""
         victims = room.victims(demand, gone, units.get(room.node.name, ()))
         if victims is None:
             return None
-        cost = self._cost(victims)
+        cost: Cost = (0.0,)
+        pods = [pod for unit in victims for pod in unit.pods]
+        if victims:
+            cost = (
+                1.0,
+                sum(pod.grace > self._rules.longest_grace for pod in pods),  # such an eviction would not help in time
+                sum(over_budget(pods, self._state.budgets).values()),
+                max(unit.tier for unit in victims),
+                sum(unit.at_risk for unit in victims),
+                len(pods),
+                -min(unit.started_at for unit in victims),
+            )
         # A node that is reserved for another pod is waited for only where higher tiers would be evicted elsewhere.
         waits = room.node.name in self._closed
         return (*cost[:WORTH_WAITING], inf) if waits else cost, victims
 
-    def _cost(self, victims: list[Unit]) -> Cost:
-        """Return what the choice of a node costs. The eviction of a pod that does not end in time would not help."""
-        if not victims:
-            return (0.0,)
-        pods = [pod for unit in victims for pod in unit.pods]
-        return (
-            1.0,
-            sum(pod.grace > self._rules.longest_grace for pod in pods),
-            sum(over_budget(pods, self._state.budgets).values()),
-            max(unit.tier for unit in victims),
-            sum(unit.at_risk for unit in victims),
-            len(pods),
-            -min(unit.started_at for unit in victims),
-        )
-
-    def may_join(self, node: str) -> bool:
-        """Tell whether the preemptor may join those for which a node is reserved: what they leave is for it then."""
-        return node in self._left
-
-    @property
-    def first_reserved(self) -> str | None:
-        """The first of its nodes that is reserved for another preemptor, and can't be shared."""
-        return next((each for each in self.nodes if each in self._closed), None)
-
-    def is_placed(self, gone: frozenset[str]) -> bool:
-        """Tell whether the pods that were placed still fit once these pods are gone."""
-        return all(self._rooms[name].fits(NO_DEMAND, gone) for name in self.nodes)
-
-    def made_by_scheduler(self, ending: frozenset[str]) -> str | None:
+    def _made_by_scheduler(self, ending: frozenset[str]) -> str | None:
         """Return a node where kube-scheduler evicts by itself: no devices of DRA are missing there."""
         priority, pods = self._preemptor.priority, self._state.pods.values()
         lower = ending.union(pod.uid for pod in pods if pod.node and pod.priority < priority)
@@ -324,7 +320,7 @@ class _Search:
                     return room.node.name
         return None
 
-    def reason(self) -> NobodyEvicted:
+    def _reason(self) -> NobodyEvicted:
         """Return why no eviction makes room."""
         for shape in self._shapes:
             there = [room for room in shape.rooms if any(map(room.has_enough, shape.demands))]
@@ -337,43 +333,11 @@ class _Search:
         return NobodyEvicted("preemption-too-few-devices", pod=shape.need.pod.shown)
 
 
-def _preemptors_on(gang: str, state: ClusterState, rules: Rules) -> dict[str, tuple[Need, ...]]:
-    """Return what pods need that wait for a node which is reserved for them, by node: what they leave is had already.
-
-    kube-scheduler counts so by nominated nodes. A gang's pods may go to any of its nodes, so of these nothing is left.
-    """
-    found: defaultdict[str, tuple[Need, ...]] = defaultdict(tuple)
-    for reservation in reservations(state):
-        for other in waiting_gangs(reservation, state):
-            if other != gang and reservation.victims and len(reservation.nodes) == 1:
-                try:
-                    found[reservation.nodes[0]] += preemptor_of(other, state, rules).needs
-                except NobodyEvicted:
-                    continue
-    return found
-
-
-def _shared_nodes(preemptor: Preemptor, state: ClusterState, rules: Rules) -> tuple[set[str], set[str]]:
-    """Return the reserved nodes where pods are evicted for a preemptor, and those where it may join for what is left.
-
-    Only single pods join. Those of a lower tier evict nobody there, because the taint keeps them off until the others
-    have their devices.
-    """
-    joins, left = set[str](), set[str]()
-    for each in reservations(state):
-        if preemptor.has_any(each.pods):
-            joins.update(each.nodes)
-        elif len(preemptor.needs) == 1 and is_shareable(each, state):
-            left.update(each.nodes)
-            joins.update(each.nodes if preemptor.tier.value >= rules.policy.tiers.rank(each.tier) else ())
-    return joins, left
-
-
 def _same(need: Need) -> object:
     """Return what two pods have in common that need the same."""
     spec = need.spec
     selected = tuple(sorted(spec.node_selector.items())), spec.node_terms, repr(spec.tolerations)
     repelled_from = tuple(sorted((key, tuple(sorted(values))) for key, values in need.repelled_from.items()))
-    reached = need.volumes.selectors, repelled_from
+    reached = need.terms, repelled_from
     by_class = tuple(sorted(need.by_class.items())), bool(need.pod.claims)
     return need.choices, tuple(sorted(need.amounts.items())), by_class, need.pod.ports, selected, reached

@@ -1,27 +1,34 @@
-"""A pod as preemption knows it: what it needs, what it uses on its node, and what forbids to judge it.
+"""A pod as preemption knows it: what it needs, what it takes of its node, and what forbids to judge it.
 
-Source: KEP-5004 (extended resources by DRA).
+A resize changes what the pod asks for, what the kubelet has allocated, and what is in effect, one after the other. The
+largest of these counts, as for kube-scheduler.
+
+Sources: KEP-5004 (extended resources by DRA), KEP-753 (the effective request of a pod with sidecars), KEP-2837
+(resources of a pod as a whole), KEP-1287 and KEP-5419 (resize in place), and PodRequests in
+k8s.io/component-helpers/resource of Kubernetes 1.37.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 from msgspec import field
 
-from webhook.objects.pods import Container, Metadata, Pod, PodSpec
+from webhook.objects.pods import Container, Metadata, Pod, PodSpec, Quantity, Resources
+from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Phrase
 from webhook.objects.storage import SINGLE_USE, UsedVolume, used_volumes
 from webhook.objects.times import unix_seconds
 from webhook.objects.view import View, listed, mapped, view
 from webhook.policy.assignment.request import gang_beyond
-from webhook.policy.preemption.node_state import RESERVED
-from webhook.policy.preemption.pod_requests import Amounts, PodCondition, SizedSpec, SizedStatus, pod_requests
+from webhook.policy.checkpoint.hook_plan import grace_of
+from webhook.policy.preemption.node_state import RESERVED, Amounts, StatusCondition
+from webhook.policy.quota.demand import NOTHING, peak_request
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tier_policy import TierPolicy
 
 MIRROR = "kubernetes.io/config.mirror"
-DEFAULT_GRACE = 30
 PREEMPTED = "PreemptionByGpuTiers"
 """The reason in the condition DisruptionTarget of a pod that was evicted for another one's devices."""
 
@@ -39,9 +46,11 @@ class _Container(Container, frozen=True):
     ports: tuple[_Port, ...] = ()  # type: ignore[assignment]
 
 
-class _Spec(SizedSpec, frozen=True):
+class _Spec(PodSpec, frozen=True):
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
+    overhead: dict[str, Quantity] = field(default_factory=dict)
+    resources: Resources = Resources()
     volumes: tuple[dict[str, Any], ...] = ()  # type: ignore[assignment]
 
 
@@ -49,18 +58,27 @@ class _Metadata(Metadata, frozen=True):
     resource_version: str = ""
 
 
-class _Condition(PodCondition, frozen=True):
-    status: str = ""
-    last_transition_time: str | None = None
-
-
 class _MadeClaim(View, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class _Status(SizedStatus, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+class _Effective(View, frozen=True):
+    requests: dict[str, Quantity] | None = None
+
+
+class _ContainerStatus(View, frozen=True):
+    name: str = ""
+    allocated_resources: dict[str, Quantity] | None = None
+    resources: _Effective = _Effective()
+
+
+class _Status(View, frozen=True):
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
+    allocated_resources: dict[str, Quantity] | None = None
+    resources: _Effective | None = None
+    conditions: tuple[StatusCondition, ...] = ()
     nominated_node_name: str = ""
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
     start_time: str | None = None
@@ -150,10 +168,15 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         if each.resource_claim_name or each.name not in made or made[each.name]
     ]
     group = f"{metadata.namespace}/{spec.scheduling_group.pod_group_name}" if spec.scheduling_group else ""
-    made_by_gang = metadata.controller_uid if policy.kinds.is_gang(metadata.controller) else ""
-    gang = gang_beyond(metadata) or made_by_gang
-    unscheduled = next((each for each in status.conditions if each.type == "PodScheduled"), _Condition())
+    gang = gang_beyond(metadata) or (metadata.controller_uid if policy.kinds.is_gang(metadata.controller) else "")
+    unscheduled = next((each for each in status.conditions if each.type == "PodScheduled"), StatusCondition())
     waits = not spec.node_name and (unscheduled.status, unscheduled.reason) == ("False", "Unschedulable")
+    ports = (
+        (port.host_ip or "0.0.0.0", port.protocol, port.host_port)
+        for container in (*spec.containers, *spec.init_containers)
+        for port in container.ports
+        if port.host_port
+    )
     return PodState(
         uid=metadata.uid,
         version=metadata.resource_version,
@@ -165,11 +188,11 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
         gang=group or (f"{metadata.namespace}/{gang}" if gang else metadata.uid),
         pod_group=group,
         labels=metadata.labels,
-        requests=pod_requests(spec, status),
+        requests=_requests(spec, status),
         claims=tuple(f"{metadata.namespace}/{name}" if name else "" for name in names),
         volumes=tuple(used_volumes(metadata, spec.volumes)),
-        ports=frozenset(_ports(spec)),
-        grace=DEFAULT_GRACE if (own := spec.termination_grace_period_seconds) is None else own,
+        ports=frozenset(ports),
+        grace=grace_of(found),
         started_at=unix_seconds(status.start_time) or 0.0,
         ends_at=unix_seconds(metadata.deletion_timestamp),
         is_static=MIRROR in metadata.annotations,
@@ -181,11 +204,56 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
     )
 
 
-def _ports(spec: _Spec) -> Iterator[Port]:
-    for _, container in spec.every_container():
-        for port in container.ports:
-            if isinstance(port, _Port) and port.host_port:
-                yield port.host_ip or "0.0.0.0", port.protocol, port.host_port
+def _requests(spec: _Spec, status: _Status) -> dict[str, Decimal]:
+    """Return what a pod takes of each resource. Raises Refused for a quantity that is none."""
+    # 1. What each container asks for, what it was allocated, and what is in effect. A resize that the node can never
+    #    grant does not count.
+    infeasible = any((each.type, each.reason) == ("PodResizePending", "Infeasible") for each in status.conditions)
+    statuses = {each.name: each for each in (*status.container_statuses, *status.init_container_statuses)}
+    asked, allocated, effective = dict[str, _Quantities](), dict[str, _Quantities](), dict[str, _Quantities]()
+    for path, container in spec.every_container():
+        found = statuses.get(container.name, _ContainerStatus())
+        asked[path] = {} if infeasible else container.resources.asked
+        allocated[path] = asked[path] if found.allocated_resources is None else found.allocated_resources
+        effective[path] = allocated[path] if found.resources.requests is None else found.resources.requests
+
+    # 2. The containers, or what the kubelet says of all of them together.
+    level = status.resources.requests if status.resources else None
+    totals = [_peaks(spec, asked)]
+    if status.allocated_resources is not None and level is not None:
+        totals += [_read(status.allocated_resources), _read(level)]
+    elif statuses:
+        totals += [_peaks(spec, allocated), _peaks(spec, effective)]
+
+    # 3. The pod as a whole.
+    whole = [_read(spec.resources.asked)]
+    if whole[0] and status.resources:
+        whole = [*(() if infeasible else whole), _read(level or {}), _read(status.allocated_resources or {})]
+    most = _largest(totals) | _largest(whole)
+    overhead = _read(spec.overhead)
+    return {name: most.get(name, NOTHING) + overhead.get(name, NOTHING) for name in most.keys() | overhead.keys()}
+
+
+_Quantities = Mapping[str, Quantity]
+
+
+def _peaks(spec: PodSpec, quantities: Mapping[str, _Quantities]) -> dict[str, Decimal]:
+    """Return the most that a pod takes at a time, while it starts or while it runs, by what each container takes."""
+    amounts = {path: _read(each) for path, each in quantities.items()}
+
+    def peak(name: str) -> Decimal:
+        return peak_request(Pod(spec=spec), lambda _, path: amounts[path].get(name, NOTHING))
+
+    return {name: peak(name) for name in {name for each in amounts.values() for name in each}}
+
+
+def _read(quantities: _Quantities) -> dict[str, Decimal]:
+    return {name: quantity(value, name) for name, value in quantities.items()}
+
+
+def _largest(found: list[dict[str, Decimal]]) -> dict[str, Decimal]:
+    names = {name for each in found for name in each}
+    return {name: max(each[name] for each in found if name in each) for name in names}
 
 
 def _required(affinity: object) -> list[Any]:

@@ -1,24 +1,34 @@
-"""Reads the preemptor: a pod or a gang that waits for devices of DRA, and what it needs."""
+"""Reads the preemptor: a pod or a gang that waits for devices of DRA, and what it needs.
+
+The volumes of a pod can be used on some nodes only, as kube-scheduler judges it:
+
+1. A claim that is bound: where its PersistentVolume's affinity and its labels of zone and region allow.
+2. A claim whose volume is made where its first pod starts (WaitForFirstConsumer): where the `allowedTopologies` of its
+   StorageClass allow. A free PersistentVolume that would do as well is not looked for.
+3. A node attaches no more volumes of a CSI driver than it can.
+
+If more than that decides, it is not judged. Sources: the plugins VolumeBinding, VolumeZone, VolumeRestrictions and
+NodeVolumeLimits of kube-scheduler 1.37.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from itertools import product
 from math import prod
 
 import msgspec
 
-from webhook.objects.node_fit import Taint, Toleration
-from webhook.objects.pods import PodSpec
+from webhook.objects.node_fit import Taint, first_toleration
+from webhook.objects.pods import NodeRequirement, NodeSelectorTerm, PodSpec
 from webhook.objects.refusal import Phrase
-from webhook.objects.view import View, at, view
-from webhook.policy.devices import DeviceClaim, WantedDevices
+from webhook.objects.storage import Terms, UsedVolume, VolumeClaim
+from webhook.objects.view import at
+from webhook.policy.devices import WantedDevices
 from webhook.policy.placement import UNNAMED
-from webhook.policy.preemption.cluster_state import ClusterState, Rules
-from webhook.policy.preemption.nobody_evicted import NobodyEvicted, not_judged
-from webhook.policy.preemption.node_state import RESERVED
-from webhook.policy.preemption.pod_requests import Amounts
+from webhook.policy.preemption.cluster_state import ClusterState, Rules, StorageState, amount_of
+from webhook.policy.preemption.node_state import RESERVED, Amounts
 from webhook.policy.preemption.pod_state import PodState
-from webhook.policy.preemption.volumes import NeededVolumes, needed_volumes
 from webhook.policy.values.tiers import Tier
 
 SETTLED = 5.0
@@ -27,15 +37,31 @@ MOST_ALTERNATIVES = 16
 MOST_REQUESTS = 6
 """Different requests for devices of a gang. What is judged doubles with each."""
 
+IN_TREE = "kubernetes.io/"
+"""The provisioners that came before CSI drivers, and no-provisioner: its volumes are made by hand."""
+
 Choice = tuple[WantedDevices, ...]
 """One alternative for each request of a pod."""
+
+
+class NobodyEvicted(Exception):  # noqa: N818 - an answer, not a malfunction
+    """Nobody is evicted for a preemptor, and why."""
+
+    def __init__(self, phrase: str, /, **fields: object) -> None:
+        self.why = Phrase(phrase, **fields)
+        super().__init__(self.why)
+
+
+def not_judged(pod: PodState, what: Phrase) -> NobodyEvicted:
+    return NobodyEvicted("preemption-not-judged", pod=pod.shown, what=what)
 
 
 class Need(msgspec.Struct, frozen=True):
     """The needs of a pod without a node. Its `choices` of devices are in the order of its preference.
 
     `amounts` are the resources that the node itself has, volumes among them. `by_class` are those that DRA gives,
-    unless a device plugin of the node has them. `repelled_from` are labels of nodes on which it is not allowed because
+    unless a device plugin of the node has them. `drivers` are the CSI drivers of its volumes, and a node must match one
+    term of each of `terms` to reach them. `repelled_from` are labels of nodes on which it is not allowed because
     of other pods.
     """
 
@@ -44,12 +70,9 @@ class Need(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     amounts: Amounts
     by_class: Amounts
-    volumes: NeededVolumes
+    drivers: frozenset[str]
+    terms: tuple[Terms, ...]
     repelled_from: Mapping[str, Collection[str]]
-
-    def is_repelled_from(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the anti-affinity of a pod that runs keeps it off the nodes with these labels."""
-        return any(labels.get(key) in values for key, values in self.repelled_from.items())
 
 
 class Preemptor(msgspec.Struct, frozen=True):
@@ -65,10 +88,6 @@ class Preemptor(msgspec.Struct, frozen=True):
         """The name of its first pod."""
         return self.needs[0].pod.shown
 
-    def has_any(self, uids: Collection[str]) -> bool:
-        """Tell whether any of its pods is one of these."""
-        return any(each.pod.uid in uids for each in self.needs)
-
 
 class EvictionPlan(msgspec.Struct, frozen=True):
     """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first.
@@ -79,10 +98,6 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     preemptor: Preemptor
     nodes: tuple[str, ...]
     victims: tuple[PodState, ...]
-
-
-class _Tolerations(View, frozen=True):
-    tolerations: tuple[Toleration, ...] = ()
 
 
 def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
@@ -132,35 +147,11 @@ def _require_waiting(pod: PodState, state: ClusterState, rules: Rules) -> Tier:
         raise NobodyEvicted("preemptor-not-settled", pod=pod.shown)
     if pod.nominated:
         raise NobodyEvicted("preemptor-nominated", pod=pod.shown, node=pod.nominated)
-    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
-    if not any(each.tolerates(Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) for each in borne):
+    if first_toleration(spec, Taint(key=RESERVED, value=tier.name, effect="NoSchedule")) is None:
         raise NobodyEvicted("preemptor-too-old", pod=pod.shown)
     if pod.unjudged:
         raise not_judged(pod, pod.unjudged)
     return tier
-
-
-def _repelled_from(pod: PodState, state: ClusterState) -> Mapping[str, Collection[str]]:
-    """Return the labels of nodes on which the required anti-affinity of other pods allows a pod not.
-
-    The labels of namespaces are not looked at. A pod that is evicted may be among those others.
-    """
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for other in state.repelling:
-        for term in other.repels:
-            if term.namespace_selector is None and pod.namespace not in (term.namespaces or (other.namespace,)):
-                continue
-            where = state.nodes[other.node].labels.get(term.topology_key)
-            if where is not None and term.selects(pod.labels):
-                found[term.topology_key].add(where)
-    return found
-
-
-def _is_usable(claim: DeviceClaim, pod: PodState) -> bool:
-    """Tell whether the scheduler takes a claim, which anybody may delete, or create again by hand."""
-    metadata, listed = claim.metadata, pod.spec.resource_claims if pod.spec else ()
-    is_named = any(each.resource_claim_name == metadata.name for each in listed)
-    return metadata.deletion_timestamp is None and (is_named or metadata.controller_uid == pod.uid)
 
 
 def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
@@ -171,10 +162,12 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
         [WantedDevices(weights.class_of(name), int(amount))] for name, amount in by_class.items()
     ]
 
-    # 2. The requests of its claims.
+    # 2. The requests of its claims, which anybody may delete, or create again by hand.
+    named = {each.resource_claim_name for each in (pod.spec.resource_claims if pod.spec else ())}
     for name in pod.claims:
         claim = state.claims.get(name)
-        if claim is None or not _is_usable(claim, pod):
+        is_own = claim is not None and (claim.metadata.name in named or claim.metadata.controller_uid == pod.uid)
+        if claim is None or not is_own or claim.metadata.deletion_timestamp is not None:
             raise NobodyEvicted("preemptor-claim-missing", pod=pod.shown)
         if claim.is_allocated:
             raise NobodyEvicted("preemptor-claim-allocated", pod=pod.shown, claim=name)
@@ -188,6 +181,74 @@ def _need(pod: PodState, state: ClusterState, rules: Rules) -> Need:
     choices = tuple(product(*requests)) if prod(map(len, requests)) <= MOST_ALTERNATIVES else ()
     if not choices or pod.spec is None:
         raise not_judged(pod, Phrase("unjudged-alternatives", most=MOST_ALTERNATIVES))
-    volumes = needed_volumes(pod, state)
-    amounts |= volumes.amounts
-    return Need(pod, pod.spec, choices, amounts, by_class, volumes, _repelled_from(pod, state))
+    attached, terms = _volumes(pod, state)
+    amounts |= {amount_of(driver): Decimal(count) for driver, count in attached.items()}
+
+    # 3. The labels of nodes on which the required anti-affinity of other pods does not allow it. The labels of
+    #    namespaces are not looked at. A pod that is evicted may be among those others.
+    repelled_from = defaultdict[str, set[str]](set)
+    for other in state.repelling:
+        for term in other.repels:
+            where = state.nodes[other.node].labels.get(term.topology_key)
+            is_for_it = term.namespace_selector is not None or pod.namespace in (term.namespaces or (other.namespace,))
+            if is_for_it and where is not None and term.selects(pod.labels):
+                repelled_from[term.topology_key].add(where)
+    return Need(pod, pod.spec, choices, amounts, by_class, frozenset(attached), terms, repelled_from)
+
+
+def _volumes(pod: PodState, state: ClusterState) -> tuple[Counter[str], tuple[Terms, ...]]:
+    """Return the number of a pod's volumes by CSI driver, and its `Need.terms`. Raises NobodyEvicted."""
+    storage, reached_by, attached = state.storage, list[Terms](), set[tuple[str, str]]()
+    for used in dict.fromkeys(pod.volumes):
+        # 1. A claim because of which the scheduler finds no node, whoever goes, or which is not judged.
+        claim = storage.claims.get(used.key)
+        fault = "volume-claim-missing" if claim is None else _fault(claim, used, pod, storage)
+        if claim is None or fault:
+            raise NobodyEvicted("preemptor-volume", pod=pod.shown, claim=used.key, problem=Phrase(fault))
+        if problem := _unjudged(claim, pod, state):
+            raise not_judged(pod, Phrase("unjudged-volume", claim=used.key, problem=problem))
+
+        # 2. The nodes from which its volume can be reached.
+        if claim.is_bound:
+            reached_by += storage.volumes[claim.spec.volume_name].selectors
+        else:
+            if terms := storage.classes[claim.spec.storage_class_name].terms:
+                reached_by.append(terms)
+            if claim.selected_node:
+                name = NodeRequirement(key="metadata.name", operator="In", values=(claim.selected_node,))
+                reached_by.append((NodeSelectorTerm(match_fields=(name,)),))
+        if (attachment := storage.attachment(used.key)) is not None:
+            attached.add(attachment)
+    return Counter(driver for driver, _ in attached), tuple(reached_by)
+
+
+def _fault(claim: VolumeClaim, used: UsedVolume, pod: PodState, storage: StorageState) -> str:
+    if claim.metadata.deletion_timestamp is not None:
+        return "volume-claim-deleted"
+    if used.is_own and claim.metadata.controller_uid != pod.uid:
+        return "volume-claim-of-another"
+    if claim.is_bound:
+        is_lost = claim.status.phase == "Lost" or claim.spec.volume_name not in storage.volumes
+        return "volume-lost" if is_lost else ""
+    found = storage.classes.get(claim.spec.storage_class_name)
+    is_made = found is not None and found.waits and not claim.spec.volume_name
+    return "" if is_made else "volume-claim-unbound"
+
+
+def _unjudged(claim: VolumeClaim, pod: PodState, state: ClusterState) -> Phrase | None:
+    """Return what forbids to say which nodes can use a claim."""
+    users = (each for each in state.volume_users[claim.key] if each.node or each.gang == pod.gang)
+    other = next((each for each in users if each is not pod), None)
+    if other is not None and "ReadWriteOncePod" in claim.spec.access_modes:
+        return Phrase("volume-of-one-pod", other=other.shown)
+    if claim.is_bound:
+        return Phrase("volume-in-tree") if state.storage.volumes[claim.spec.volume_name].is_in_tree else None
+    if other is not None:
+        return Phrase("volume-not-made", other=other.shown)
+    made_by = state.storage.classes[claim.spec.storage_class_name].provisioner
+    if made_by.startswith(IN_TREE) or claim.spec.selector:
+        return Phrase("volume-to-be-found")
+    driver = state.storage.drivers.get(made_by)
+    if driver is not None and driver.says("storageCapacity"):
+        return Phrase("volume-capacity", driver=made_by)
+    return None

@@ -25,6 +25,7 @@ from math import inf, sqrt
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.objects.refusal import Phrase
 from webhook.policy.devices import DeviceKey
@@ -124,18 +125,16 @@ def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longes
     more = reserve(plan, now, longest_grace)
     until = max(reservation.until, more.until) if plan.victims else reservation.until
     if not reservation.pods:
-        reservation = msgspec.structs.replace(reservation, gang=more.gang, name=more.name, freed_at=None)
-    return msgspec.structs.replace(reservation, pods=(*reservation.pods, *more.pods), until=until)
+        reservation = replace(reservation, gang=more.gang, name=more.name, freed_at=None)
+    return replace(reservation, pods=(*reservation.pods, *more.pods), until=until)
 
 
 def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
     """Tell whether one more pod may share its node. All victims are known to end: else they are chosen twice."""
-    victims = reservation.victims
-    are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in victims)
+    are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in reservation.victims)
+    is_freeing = bool(reservation.victims) and not reservation.saving and are_ending
     is_passed_on = not reservation.pods
-    is_freeing = bool(victims) and not reservation.saving and are_ending
-    is_freeing = is_freeing and (reservation.freed_at is None or is_passed_on)
-    return is_freeing and len(reservation.nodes) == 1
+    return is_freeing and (reservation.freed_at is None or is_passed_on) and len(reservation.nodes) == 1
 
 
 def waiting_gangs(reservation: Reservation, state: ClusterState) -> tuple[str, ...]:
@@ -156,20 +155,17 @@ def asking(
         return reservation
     saving = {uid: state.now + seconds for uid, seconds in grace.items()}
     until = reservation.until + max(grace.values())
-    return msgspec.structs.replace(reservation, asked_at=state.now, saving=saving, until=until)
+    return replace(reservation, asked_at=state.now, saving=saving, until=until)
 
 
 def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
     """Return the reservation with pods that are evicted now, and the devices that they use. They have saved."""
     due = {each.uid: state.now + each.grace + OVERDUE for each in victims}
-    used = (
-        key
-        for key, (claim, _) in state.inventory.holders.items()
-        if any(user.uid in due for user in claim.status.reserved_for)
-    )
+    holders = state.inventory.holders.items()
+    used = (key for key, (claim, _) in holders if any(user.uid in due for user in claim.status.reserved_for))
     devices = tuple(dict.fromkeys((*reservation.devices, *used)))
     going = {**reservation.victims, **due}
-    return msgspec.structs.replace(reservation, victims=going, devices=devices, asked_at=None, saving={})
+    return replace(reservation, victims=going, devices=devices, asked_at=None, saving={})
 
 
 def victims_left(reservation: Reservation, state: ClusterState) -> dict[str, float]:
@@ -193,22 +189,6 @@ class ReservationEnd(StrEnum):
     FAILED = "failed"
 
 
-class Wait(msgspec.Struct, frozen=True):
-    """No step is due now."""
-
-
-class Evict(msgspec.Struct, frozen=True):
-    """The pods of a plan are evicted now."""
-
-    plan: EvictionPlan
-
-
-class Keep(msgspec.Struct, frozen=True):
-    """The reservation goes on, and is written as it is now."""
-
-    reservation: Reservation
-
-
 class End(msgspec.Struct, frozen=True):
     """The taint and the annotation are removed, or are those of the reservation that is `passed_on`.
 
@@ -222,7 +202,8 @@ class End(msgspec.Struct, frozen=True):
     passed_on: Reservation | None = None
 
 
-Step = Wait | Evict | Keep | End
+Step = EvictionPlan | Reservation | End | None
+"""The next step: the pods of a plan are evicted now, the reservation is written as it goes on, or it ends; or none."""
 Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 """Judges a gang again, with the nodes on which pods may be evicted."""
 
@@ -233,20 +214,18 @@ def next_step(reservation: Reservation, state: ClusterState, longest_grace: int,
         return _without_waiting(reservation, state)
     if state.now >= reservation.until:
         return End(ReservationEnd.EXPIRED)
-    if not all(_stands_on(name, reservation, state) for name in reservation.nodes):
+    nodes = [state.nodes.get(name) for name in reservation.nodes]
+    if not all(node and node.reserved_for and reservation.is_same(reservation_on(node)) for node in nodes):
         return End(ReservationEnd.INCOMPLETE)
     if reservation.saving or not reservation.victims:
         return _before_eviction(reservation, state, longest_grace, decide)
     changed = _without_one(reservation, state, decide)
     waiting = (pod for gang in waiting_gangs(changed, state) for pod in state.gangs[gang] if not pod.node)
-    changed = msgspec.structs.replace(changed, tier=max(waiting, key=lambda pod: pod.priority).class_name)
+    changed = replace(changed, tier=max(waiting, key=lambda pod: pod.priority).class_name)
     if changed != reservation:
-        return Keep(changed)
-    return (
-        _victims_end(reservation, state, decide)
-        if reservation.freed_at is None
-        else _placing(reservation, state, decide)
-    )
+        return changed
+    step = _victims_end if reservation.freed_at is None else _placing
+    return step(reservation, state, decide)
 
 
 def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
@@ -260,20 +239,14 @@ def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
     if reservation.pods:
         is_bound = any(state.pods[uid].node for uid in reservation.pods if uid in state.pods)
         outcome = ReservationEnd.BOUND if is_bound else ReservationEnd.GONE
-        left = msgspec.structs.replace(reservation, pods=(), freed_at=None, asked_at=None, saving={})
+        left = replace(reservation, pods=(), freed_at=None, asked_at=None, saving={})
         return End(outcome, passed_on=left if remains else None)
 
     # 2. It was passed on, and nobody has joined it so far.
     if remains and not is_ending and reservation.freed_at is None:
-        return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
+        return replace(reservation, freed_at=state.now)
     is_late = reservation.freed_at is not None and state.now >= reservation.freed_at + UNTIL_JOINED
-    return Wait() if remains and not is_late else End(ReservationEnd.NOT_NEEDED)
-
-
-def _stands_on(name: str, reservation: Reservation, state: ClusterState) -> bool:
-    node = state.nodes.get(name)
-    there = reservation_on(node) if node and node.reserved_for else None
-    return reservation.is_same(there)
+    return None if remains and not is_late else End(ReservationEnd.NOT_NEEDED)
 
 
 def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> EvictionPlan | Phrase:
@@ -290,20 +263,20 @@ def _before_eviction(reservation: Reservation, state: ClusterState, longest_grac
     """Judge again who goes, and have those save first that do so when they are asked: once, and all at once."""
     now, asked_at = state.now, reservation.asked_at
     if now < reservation.since + UNTIL_JUDGED:
-        return Wait()
+        return None
     if asked_at is not None and any(
         now < until and state.unsaved_since.get(uid, inf) < asked_at for uid, until in reservation.saving.items()
     ):
-        return Wait()
+        return None
     judged = _judged(reservation, state, decide)
     victims = () if isinstance(judged, Phrase) else judged.victims
     if isinstance(judged, Phrase) or not victims or not set(judged.nodes) <= set(reservation.nodes):
         # Where the node is shared, the victims of others end.
         if reservation.victims:
-            return Keep(msgspec.structs.replace(reservation, asked_at=None, saving={}))
+            return replace(reservation, asked_at=None, saving={})
         return End(ReservationEnd.NOT_NEEDED, judged if isinstance(judged, Phrase) else None)
     asked = reservation if asked_at is not None else asking(reservation, victims, state, longest_grace)
-    return Evict(judged) if asked is reservation else Keep(asked)
+    return judged if asked is reservation else asked
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -314,15 +287,15 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
     if staying:
         judged = _judged(reservation, state, decide)
         if isinstance(judged, EvictionPlan) and judged.victims:
-            return Evict(judged)
+            return judged
         going = {uid: due for uid, due in victims.items() if uid not in staying}
-        return Keep(msgspec.structs.replace(reservation, victims=going))
+        return replace(reservation, victims=going)
 
     # 2. They end.
     left = victims_left(reservation, state)
     if not left:
-        return Keep(msgspec.structs.replace(reservation, freed_at=state.now))
-    return Wait() if state.now < max(left.values()) else End(ReservationEnd.STUCK)
+        return replace(reservation, freed_at=state.now)
+    return None if state.now < max(left.values()) else End(ReservationEnd.STUCK)
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
@@ -338,10 +311,10 @@ def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> S
 
     # 2. Nobody has, and the scheduler had its time. Those of lower tiers, which the taint kept off, have theirs now.
     if not is_late:
-        return Wait()
+        return None
     lower_tiers = tuple(each.uid for each in members if not each.node and each.class_name != reservation.tier)
     if lower_tiers:
-        return Keep(msgspec.structs.replace(reservation, pods=lower_tiers, freed_at=state.now))
+        return replace(reservation, pods=lower_tiers, freed_at=state.now)
     judged = _judged(reservation, state, decide)
     return End(ReservationEnd.FAILED, judged if isinstance(judged, Phrase) else None)
 
@@ -357,9 +330,7 @@ def _without_one(reservation: Reservation, state: ClusterState, decide: Decide) 
             judged = decide(gang, frozenset(reservation.nodes))
             if isinstance(judged, EvictionPlan) or judged.id not in HAS_DEVICES:
                 own = {pod.uid for pod in state.gangs[gang]}
-                return msgspec.structs.replace(
-                    reservation, pods=tuple(each for each in reservation.pods if each not in own)
-                )
+                return replace(reservation, pods=tuple(each for each in reservation.pods if each not in own))
     return reservation
 
 

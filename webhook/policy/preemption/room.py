@@ -1,10 +1,11 @@
-"""The room on one node: whether pods fit there once others are gone, and which of these have to go.
+"""The room on one node: whether pods fit there once others are gone, which of these may be evicted, and which have to.
 
+Pods are evicted one by one or as a whole group.
 A set of requests can be met if each part of it finds enough devices that would do for that part (Hall's theorem).
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Self
@@ -12,9 +13,10 @@ from typing import Self
 import msgspec
 
 from webhook.policy.devices import DeviceClaim, WantedDevices
-from webhook.policy.preemption.cluster_state import ClusterState
+from webhook.policy.preemption.cluster_state import ClusterState, DisruptionBudget, Rules
 from webhook.policy.preemption.node_state import NodeState
 from webhook.policy.preemption.pod_state import PodState, Port
+from webhook.policy.preemption.preemptor import Preemptor
 from webhook.policy.quota.demand import NOTHING
 
 Wishes = Sequence[WantedDevices]
@@ -38,10 +40,6 @@ class Demand(msgspec.Struct, frozen=True):
             self.pods + other.pods,
         )
 
-    def collides(self, other: Self) -> bool:
-        """Tell whether both want the same port of the node."""
-        return _collide(self.ports, other.ports)
-
 
 NO_DEMAND = Demand({}, {}, pods=0)
 
@@ -63,6 +61,54 @@ class Unit(msgspec.Struct, frozen=True, eq=False):
     @property
     def started_at(self) -> float:
         return min(each.started_at for each in self.pods)
+
+
+def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str, list[Unit]]:
+    """Return by node what may be evicted for a preemptor, the most important first."""
+    # 1. Pods of lower tiers, and of a lower priority: the scheduler goes by that.
+    tiers = rules.policy.tiers
+    ranks = {
+        pod.uid: tier.value
+        for pod in state.pods.values()
+        if pod.node and pod.ends_at is None and not pod.is_static and pod.namespace not in rules.exempt
+        if (tier := tiers.of_class(pod.class_name)) is not None
+        and (tier.value < preemptor.tier.value and pod.priority < preemptor.priority)
+    }
+
+    # 2. A PodGroup that goes as a whole does so on all of its nodes.
+    units: defaultdict[str, list[Unit]] = defaultdict(list)
+    groups = {name for name, group in state.groups.items() if group.goes_whole}
+    whole = ([pod for pod in state.gangs.get(name, ()) if pod.pod_group] for name in groups)
+    together = [tuple(pod for pod in pods if pod.node and pod.ends_at is None) for pods in whole]
+    together += [(state.pods[uid],) for uid in ranks if state.pods[uid].pod_group not in groups]
+    for pods in together:
+        if pods and all(pod.uid in ranks for pod in pods):
+            at_risk = sum(state.at_risk.get(pod.uid, 0.0) for pod in pods)
+            unit = Unit(pods, max(ranks[pod.uid] for pod in pods), at_risk)
+            for node in {pod.node for pod in pods}:
+                units[node].append(unit)
+
+    # 3. Those come last that a budget keeps, then by tier, by what they would lose, and small ones go first.
+    devices = Counter(user.uid for claim, _ in state.inventory.holders.values() for user in claim.status.reserved_for)
+    for found in units.values():
+        found.sort(
+            key=lambda unit: (-unit.tier, -unit.at_risk, sum(devices[uid] for uid in unit.uids), unit.started_at)
+        )
+        pods_in_order = [pod for unit in found for pod in unit.pods]
+        guarded = over_budget(pods_in_order, state.budgets)
+        found.sort(key=lambda unit: not any(pod.uid in guarded for pod in unit.pods))
+    return units
+
+
+def over_budget(pods: Iterable[PodState], budgets: Mapping[str, Sequence[DisruptionBudget]]) -> Counter[str]:
+    """Return the uids of pods whose eviction breaks a budget, after those before them, with how many it breaks."""
+    gone, broken = Counter[tuple[str, str]](), Counter[str]()
+    for pod in pods:
+        for budget in budgets.get(pod.namespace, ()):
+            if budget.covers(pod.namespace, pod.labels):
+                gone[budget.namespace, budget.name] += 1
+                broken[pod.uid] += gone[budget.namespace, budget.name] > budget.allowed
+    return +broken
 
 
 class NodeCapacity:
@@ -105,7 +151,13 @@ class NodeCapacity:
         `without` are those that have left CPU, memory and ports, if they are others than `gone`.
         """
         demand = self.demand + more
-        if self.demand.collides(more) or not self._has_devices(demand.devices, gone):
+        if _collide(self.demand.ports, more.ports):
+            return False
+        devices = self._free.copy()
+        for users, claimed in self._claimed:
+            if all(uid in gone for uid in users):
+                devices.update(claimed)
+        if not _is_met(demand.devices, devices):
             return False
         left = [each for each in self._pods if each.uid in (gone if without is None else without)]
         stay = [each for each in self._pods if each.ports and each not in left] if demand.ports else ()
@@ -123,20 +175,9 @@ class NodeCapacity:
         """Return a resource of which the node has too little, whoever goes; None if it has enough."""
         return next((name for name, amount in amounts.items() if amount > self._allocatable.get(name, NOTHING)), None)
 
-    def has_any(self, demands: Iterable[Demand], gone: Collection[str], without: Collection[str] | None = None) -> bool:
-        """Tell whether one of several alternatives fits."""
-        return any(self.fits(each, gone, without) for each in demands)
-
     def has_enough(self, more: Demand) -> bool:
         """Tell whether the node has devices enough, whoever holds them."""
         return _is_met(more.devices, sum((each for _, each in self._claimed), self._free.copy()))
-
-    def _has_devices(self, wanted: Mapping[int, int], gone: Collection[str]) -> bool:
-        there = self._free.copy()
-        for users, devices in self._claimed:
-            if all(uid in gone for uid in users):
-                there.update(devices)
-        return _is_met(wanted, there)
 
     def victims(self, more: Demand, gone: frozenset[str], units: Iterable[Unit]) -> list[Unit] | None:
         """Return the units to evict so that `more` fits, the first of `units` being the last to go; None: it can't.
@@ -146,11 +187,16 @@ class NodeCapacity:
         chosen = [each for each in units if not each.uids <= gone]
         if not self.fits(more, gone.union(*(each.uids for each in chosen))):
             return None
-        for unit in list(chosen):
-            others = [each for each in chosen if each is not unit]
-            if self.fits(more, gone.union(*(each.uids for each in others))):
-                chosen = others
-        return chosen
+        return needed(chosen, gone, lambda others: self.fits(more, others))
+
+
+def needed(units: list[Unit], gone: frozenset[str], fits: Callable[[frozenset[str]], bool]) -> list[Unit]:
+    """Return the units that have to be evicted so that it `fits`, the first of them being the last to go."""
+    for unit in list(units):
+        others = [each for each in units if each is not unit]
+        if fits(gone.union(*(each.uids for each in others))):
+            units = others
+    return units
 
 
 def _sum_of(pods: Iterable[PodState], name: str) -> Decimal:

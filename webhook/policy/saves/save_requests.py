@@ -118,7 +118,6 @@ def latest_starts(due: Sequence[float], at_once: int, seconds: float) -> list[fl
     return starts
 
 
-Run = tuple[str, str]
 LONG_SAVE = 30.0
 """Seconds that a save is taken to last of which none was seen."""
 
@@ -190,7 +189,7 @@ def chosen(
 
 def _saves(requests: Iterable[Due]) -> list[_Save]:
     """Return the save of each run."""
-    runs = defaultdict[Run, list[Due]](list)
+    runs = defaultdict[tuple[str, str], list[Due]](list)
     for each in requests:
         runs[each.training.run].append(each)
     return [

@@ -22,7 +22,7 @@ from webhook.objects.data_files import data_file
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.view import steps
-from webhook.policy.workloads import made_pods
+from webhook.policy.workloads.made_pods import MAKES_PODS, spark_executors
 from webhook.policy.workloads.pod_counts import GROUP_COUNTS, POD_COUNTS, GroupCount, PodCount, counted_at, once, one
 
 
@@ -291,16 +291,10 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
         return usual | {each.key: each.usual for each in POD_LABELS if each.usual}
 
 
-_MAKES_PODS: Mapping[str, MakesPod] = {
-    "spark_driver": made_pods.driver_pod,
-    "spark_executor": made_pods.executor_pod,
-    "node_alone": made_pods.node_alone,
-    "with_runtime": made_pods.with_runtime,
-}
 _NAMED: Mapping[Any, Mapping[str, Callable[..., Any]]] = {
-    PodCount: POD_COUNTS | {"spark_executors": made_pods.executors},
+    PodCount: POD_COUNTS | {"spark_executors": spark_executors},
     GroupCount: GROUP_COUNTS,
-    MakesPod: _MAKES_PODS,
+    MakesPod: MAKES_PODS,
 }
 """The functions that an entry may name, by the type of the column."""
 

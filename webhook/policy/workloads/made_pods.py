@@ -21,7 +21,7 @@ _OF_POD = ("affinity", "priorityClassName", "terminationGracePeriodSeconds", "sh
 _OF_CONTAINER = ("env", "envFrom", "lifecycle", "volumeMounts")
 
 
-def executors(spec: Tree) -> int:
+def spark_executors(spec: Tree) -> int:
     """`executor.instances`; with dynamic allocation, the number that it starts with."""
     instances = _said(spec, "executor.instances", "spark.executor.instances")
     dynamic = str(mapped(spec.get("sparkConf")).get("spark.dynamicAllocation.enabled")).lower() == "true"
@@ -36,12 +36,12 @@ def executors(spec: Tree) -> int:
     return min(max(instances or 0, first or 0, least or 0), MOST_PODS if most is None else most)
 
 
-def driver_pod(role: Tree, spec: Tree) -> Tree:
+def spark_driver(role: Tree, spec: Tree) -> Tree:
     """The GPUs of its template, `gpu` or `sparkConf`."""
     return _pod("driver", role, spec)
 
 
-def executor_pod(role: Tree, spec: Tree) -> Tree:
+def spark_executor(role: Tree, spec: Tree) -> Tree:
     """The GPUs of its template, `gpu` or `sparkConf`."""
     return _pod("executor", role, spec)
 
@@ -50,67 +50,50 @@ def _pod(part: str, role: Tree, spec: Tree) -> Tree:
     """Return the template as Spark completes it. The operator adds its fields only if Spark gets no template."""
     template = mapped(role.get("template"))
     inner, added = mapped(template.get("spec")), {} if template else role
-    made = {
-        **inner,
-        **_fields(added, _OF_POD),
-        **_fields({"volumes": spec.get("volumes") if added else None}, ("volumes",)),
-        "nodeSelector": mapped(inner.get("nodeSelector"))
-        | mapped(spec.get("nodeSelector"))
-        | mapped(role.get("nodeSelector")),
-        "initContainers": [
-            *_list(inner, "initContainers", f"{part}.template.spec"),
-            *_list(added, "initContainers", part),
-        ],
-        "containers": _containers(part, inner, added, role, spec),
-    }
+    # 1. The pod's own fields.
+    nodes = (mapped(each.get("nodeSelector")) for each in (inner, spec, role))
+    starting = _list(inner, "initContainers", f"{part}.template.spec") + _list(added, "initContainers", part)
+    made = {**inner, **_fields(added, _OF_POD), **_fields(spec if added else {}, ("volumes",))}
+    made |= {"nodeSelector": {key: value for each in nodes for key, value in each.items()}, "initContainers": starting}
+    metadata = mapped(template.get("metadata"))
+    for field in ("labels", "annotations"):
+        metadata = metadata | {field: mapped(metadata.get(field)) | mapped(role.get(field))}
+
+    # 2. One of the template's containers, by name or the first, is completed.
+    name = f"spark-kubernetes-{part}"
+    containers = _list(inner, "containers", f"{part}.template.spec") or [{"name": name}]
+    place = next((i for i, each in enumerate(containers) if isinstance(each, dict) and each.get("name") == name), 0)
+    main = containers[place]
+    if isinstance(main, dict):
+        asked, image = mapped(main.get("resources")), {"image": role.get("image") or spec.get("image")}
+        limits = mapped(asked.get("limits")) | _gpus(part, added, spec)
+        fields = _fields(added, _OF_CONTAINER) | _fields(image, ("image",))
+        containers[place] = {**main, **fields, "resources": {**asked, "limits": limits}}
+    made["containers"] = containers + _list(added, "sidecars", part)
     if role.get("serviceAccount"):
         made["serviceAccountName"] = role["serviceAccount"]
-    metadata = mapped(template.get("metadata"))
-    metadata = metadata | {
-        field: mapped(metadata.get(field)) | mapped(role.get(field)) for field in ("labels", "annotations")
-    }
     return {"metadata": metadata, "spec": made}
 
 
-def _containers(part: str, inner: Tree, added: Tree, role: Tree, spec: Tree) -> list[object]:
-    """Return the template's containers, the first by name or place completed, and the sidecars."""
-    name = f"spark-kubernetes-{part}"
-    listed = _list(inner, "containers", f"{part}.template.spec") or [{"name": name}]
-    place = next((i for i, each in enumerate(listed) if isinstance(each, dict) and each.get("name") == name), 0)
-    main = listed[place]
-    if isinstance(main, dict):
-        asked = mapped(main.get("resources"))
-        limits = mapped(asked.get("limits")) | _by_configuration(part, spec) | _by_field(part, added)
-        image = {"image": role.get("image") or spec.get("image")}
-        listed[place] = {
-            **main,
-            **_fields(added, _OF_CONTAINER),
-            **_fields(image, ("image",)),
-            "resources": {**asked, "limits": limits},
-        }
-    return [*listed, *_list(added, "sidecars", part)]
+def _gpus(part: str, added: Tree, spec: Tree) -> dict[str, int | None]:
+    """Return the requests of sparkConf, and that of the field `gpu`."""
+    # 1. spark.executor.resource.gpu.amount and its vendor; without a vendor Spark won't start.
+    configuration, asked = mapped(spec.get("sparkConf")), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
+    found: dict[str, int | None] = {}
+    for match in filter(None, (asked.fullmatch(str(key)) for key in configuration)):
+        if vendor := configuration.get(f"{match[1]}.vendor"):
+            found[f"{vendor}/{match[2]}"] = _number(spec, match[0], of="GPUs")
 
-
-def _by_field(part: str, added: Tree) -> Tree:
-    """Return the request of the field `gpu`."""
+    # 2. The field.
     gpu = added.get("gpu") or {}
     if not isinstance(gpu, dict):
         raise Refused(Reason.INVALID, "no-gpu-map", f"{part}.gpu", value=str(gpu)[:40])
-    count = whole({part: {"gpu": gpu}}, f"{part}.gpu.quantity", 0, of="GPUs")
-    name = gpu.get("name")
+    count, name = whole({part: {"gpu": gpu}}, f"{part}.gpu.quantity", 0, of="GPUs"), gpu.get("name")
     if not count:
-        return {}
+        return found
     if not isinstance(name, str) or not name:
         raise Refused(Reason.INVALID, "gpu-name-absent", f"{part}.gpu.name")
-    return {name: count}
-
-
-def _by_configuration(part: str, spec: Tree) -> dict[str, int | None]:
-    """Return the request of spark.executor.resource.gpu.amount and its vendor; without a vendor Spark won't start."""
-    configuration, asked = mapped(spec.get("sparkConf")), re.compile(rf"(spark\.{part}\.resource\.([^.]+))\.amount")
-    found = filter(None, (asked.fullmatch(str(key)) for key in configuration))
-    vendors = ((match, configuration.get(f"{match[1]}.vendor")) for match in found)
-    return {f"{vendor}/{match[2]}": _number(spec, match[0], of="GPUs") for match, vendor in vendors if vendor}
+    return {**found, name: count}
 
 
 def _said(spec: Tree, path: str, key: str) -> int | None:
@@ -185,14 +168,10 @@ def node_alone(resources: Tree, spec: Tree) -> Tree:
 def _overridden(train_job: Tree) -> Iterator[Tree]:
     for patch in listed(at(train_job, "spec.runtimePatches")):
         yield from map(mapped, listed(at(patch, "trainingRuntimeSpec.template.spec.replicatedJobs")))
-    pods = [
-        (override, {field: mapped(at(override, field)) for field in ("metadata", "spec")})
-        for override in listed(at(train_job, "spec.podTemplateOverrides"))
-    ]
-    pods += [
-        (override, {"spec": {k: v for k, v in mapped(override).items() if k != "targetJobs"}})
-        for override in listed(at(train_job, "spec.podSpecOverrides"))
-    ]
+    fields = ("podTemplateOverrides", "podSpecOverrides")
+    templates, specs = (listed(at(train_job, f"spec.{field}")) for field in fields)
+    pods = [(each, {part: mapped(at(each, part)) for part in ("metadata", "spec")}) for each in templates]
+    pods += [(each, {"spec": {k: v for k, v in mapped(each).items() if k != "targetJobs"}}) for each in specs]
     for override, pod in pods:
         for job in listed(at(override, "targetJobs")):
             yield {"name": mapped(job).get("name"), "template": {"spec": {"template": pod}}}
@@ -252,3 +231,7 @@ def _merged(there: object, new: object) -> object:
 def _name(item: object) -> str:
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else ""
+
+
+MAKES_PODS = {made.__name__: made for made in (spark_driver, spark_executor, node_alone, with_runtime)}
+"""The functions that the table of kinds may name (policy/workloads/kinds/)."""

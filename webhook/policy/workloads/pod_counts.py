@@ -249,34 +249,29 @@ def least_ray_workers(workload: Tree, group: Tree) -> int:
 
 def needed_in_stage(workload: Tree, replicated_job: Tree) -> int:
     """All pods, except of Jobs that `dependsOn` keeps from running with the stage that asks for most."""
-    # The Jobs of a JobSet, or those of the runtime of a TrainJob.
+    # 1. The Jobs of a JobSet, or those of the runtime of a TrainJob.
     runtime = at(workload, "runtime.spec.template.spec.replicatedJobs")
     listed = at(workload, "spec.replicatedJobs") if runtime is None else runtime
     if not isinstance(listed, list) or len(listed) > MOST_IN_STAGES:
         return MOST_PODS
-    stage = _largest_stage([each for each in listed if isinstance(each, dict)])
-    return MOST_PODS if any(each is replicated_job for each in stage) else 0
+    stage = jobs = [each for each in listed if isinstance(each, dict)]
 
-
-def _largest_stage(jobs: list[Tree]) -> list[Tree]:
-    """Return the Jobs that may run together and ask for most; all of them if none waits for the end of another.
-
-    A Job that waits until another is Complete runs neither with it nor with the Jobs that one waits for.
-    """
+    # 2. A Job that waits until another is Complete runs neither with it nor with the Jobs that one waits for.
     ended: dict[str, frozenset[str]] = {}
     for each in jobs:
         waits = [found for _, found in all_at(each, "dependsOn.*") if isinstance(found, dict)]
         direct = frozenset(str(found.get("name", "")) for found in waits if found.get("status") == "Complete")
         before = (ended.get(str(found.get("name", "")), ()) for found in waits)
         ended[str(each.get("name", ""))] = direct.union(*before)
-    if not any(ended.values()):
-        return jobs
-    sets = (chosen for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
-    named = ((chosen, {str(each.get("name", "")) for each in chosen}) for chosen in sets)
-    concurrent = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
-    devices = {id(each): _devices(each) for each in jobs}
-    largest = max(concurrent, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=tuple(jobs))
-    return list(largest)
+
+    # 3. The stage is the Jobs that may run together and ask for most; all of them if none waits for another's end.
+    if any(ended.values()):
+        sets = ([*chosen] for size in range(len(jobs), 0, -1) for chosen in combinations(jobs, size))
+        named = ((chosen, {str(each.get("name", "")) for each in chosen}) for chosen in sets)
+        concurrent = (chosen for chosen, names in named if not any(ended[name] & names for name in names))
+        devices = {id(each): _devices(each) for each in jobs}
+        stage = max(concurrent, key=lambda chosen: sum(devices[id(each)] for each in chosen), default=jobs)
+    return MOST_PODS if any(each is replicated_job for each in stage) else 0
 
 
 def _devices(replicated_job: Tree) -> int:

@@ -1,20 +1,21 @@
-"""Finds the pod templates of a workload by its row's paths, and makes the pods that its operator would make."""
+"""Reads a workload object by its row: finds its pod templates by their paths, and makes its operator's pods of them."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
+from itertools import islice, product
 
 import msgspec
 from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import OBJECT, Reason, Refused
-from webhook.objects.view import Tree, all_at, at, item_at, mapped, steps, view
+from webhook.objects.view import Tree, all_at, at, item_at, listed, mapped, steps, view
 from webhook.policy.workloads.kind_table import Form, KindRow, Templates
-from webhook.policy.workloads.pod_counts import MOST_PODS
+from webhook.policy.workloads.pod_counts import MOST_PODS, MOST_TEMPLATES, too_many_templates
+from webhook.policy.workloads.workload import Member, Workload
 
 DOMAIN = "gpu-tiers.dev/"
 TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
@@ -25,19 +26,11 @@ _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 _PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
-class Passed(msgspec.Struct, frozen=True):
-    """Labels and annotations on the way to the pods of a template: their place in the workload, and their owner."""
-
-    place: str
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    row: KindRow
-
-
 class PodTemplate(msgspec.Struct, frozen=True):
     """A template of a workload as its pod, with their number. `path` is its place in the workload.
 
-    `least`: how many of them a gang needs. `passed` is written on the way to the pods, the nearest to them first.
+    `least`: how many of them a gang needs. `passed` are labels and annotations that are written on the way to the pods,
+    the nearest to them first.
     """
 
     path: str
@@ -45,7 +38,7 @@ class PodTemplate(msgspec.Struct, frozen=True):
     count: int
     least: int
     form: Form
-    passed: tuple[Passed, ...] = ()
+    passed: tuple[Workload, ...] = ()
 
 
 def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
@@ -71,8 +64,8 @@ def objects_in(tree: Tree, row: KindRow) -> Iterator[tuple[tuple[str, ...], Tree
                 yield taken, found, inner_row
 
 
-def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
-    """Yield the templates in the workload itself."""
+def own_templates(tree: Tree, row: KindRow, name: str = "") -> Iterator[PodTemplate]:
+    """Yield the templates in the workload itself, which has that name."""
     named = class_named(tree, row)
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):
@@ -92,11 +85,11 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
                 if count * times > MOST_PODS:
                     field, most = ".".join(taken) or OBJECT, MOST_PODS
                     raise Refused(Reason.INVALID, "too-many-pods", field, count=count * times, most=most)
-                passed = tuple(_passed(tree, row, templates, taken))
+                passed = tuple(_passed(tree, row, name, templates, taken))
                 yield PodTemplate(place, pod, count * times, least * times, templates.form, passed)
 
 
-def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ...]) -> Iterator[Passed]:
+def _passed(tree: Tree, row: KindRow, name: str, templates: Templates, taken: tuple[str, ...]) -> Iterator[Workload]:
     """Yield what is written on the way to the pods of an item's template; only texts count."""
     for each in templates.between:
         place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
@@ -105,7 +98,8 @@ def _passed(tree: Tree, row: KindRow, templates: Templates, taken: tuple[str, ..
             {key: value for key, value in mapped(found.get(field)).items() if isinstance(value, str)}
             for field in ("labels", "annotations")
         )
-        yield Passed(".".join(place), labels, annotations, each.row or row)
+        owner, where = each.row or row, f"{row.kind}/{name}.{'.'.join(place)}"
+        yield Workload(owner, name, labels=labels, annotations=annotations, place=where)
 
 
 def class_named(tree: Tree, row: KindRow) -> str:
@@ -184,6 +178,87 @@ def container_in(parameter: object) -> Tree | None:
     name, count = (asked.get(f"resource{each}") or asked.get(each.lower()) for each in ("Type", "Count"))
     limits = {"limits": {name: count}} if isinstance(name, str) and count else {}
     return {field: found[field] for field in _PIPELINE_FIELDS if field in found} | {"resources": limits}
+
+
+def workload(tree: Tree, row: KindRow) -> Workload:
+    """Return a workload object with its members. Raises Refused with the path of an invalid template."""
+    metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
+    # 1. The first templates of a long pipeline are enough, because its pods are booked one by one.
+    members = tuple(islice(_members(tree, row, metadata.shown_name), MOST_TEMPLATES + 1))
+    if row.gang and len(members) > MOST_TEMPLATES:
+        raise too_many_templates()
+
+    # 2. One of its own fields asks for GPUs: the field is set, and not 0. The operator of a kind without templates
+    #    brings them.
+    fields = (found for path in row.gpu_fields for _, found in all_at(tree, path))
+    asks = any(found not in (None, 0, "0", "", [], {}) for found in fields)
+    brings = asks if row.gpu_fields else not any(True for _ in pod_templates(tree, row))
+
+    # 3. It has more Indexed pods than run at once.
+    jobs = [mapped(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)]
+    indexed = [each for each in jobs if each.get("completionMode") == "Indexed"]
+    numbers = ((each.get("completions"), each.get("parallelism", 1)) for each in indexed)
+    shards = any(isinstance(all_, int) and isinstance(now, int) and all_ > now for all_, now in numbers)
+
+    # 4. Its selector has labels and expressions; a ReplicationController's is a plain map.
+    selector = mapped(at(tree, "spec.selector"))
+    keys = (mapped(line).get("key") for line in listed(selector.get("matchExpressions")))
+    selects = {*mapped(selector.get("matchLabels", selector)), *(key for key in keys if isinstance(key, str))}
+    return Workload(
+        row=row,
+        name=metadata.shown_name,
+        uid=metadata.uid,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        members=members[:MOST_TEMPLATES],
+        type=next((value for path, value in row.fields.items() if at(tree, path)), None),
+        runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
+        brings_gpus=brings,
+        class_name=class_named(tree, row),
+        shards=shards,
+        in_stages=any(found == "Complete" for path in _STAGES for _, found in all_at(tree, path)),
+        selects=frozenset(selects),
+    )
+
+
+_JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
+"""The specs of a Job, and of the Jobs in a JobSet."""
+
+
+_STAGES = tuple(f"{place}spec.replicatedJobs.*.dependsOn.*.status" for place in ("", "runtime.spec.template."))
+"""The stages of a JobSet, and of the runtime of a TrainJob."""
+
+
+def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
+    # 1. The templates in it, with the labels on the way to their pods.
+    for each in own_templates(tree, row, name):
+        try:
+            yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form, makers=each.passed)
+        except Refused as refused:
+            raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
+
+    # 2. The whole objects in it, which make pods once they are created; a Pod has no maker.
+    for taken, inner, inner_row in objects_in(tree, row):
+        place = ".".join(taken)
+        try:
+            made = workload(inner, inner_row)
+        except Refused as refused:
+            raise Refused.of(refused.refusal.within(place)) from None
+        itself = () if made.kind == POD else (made,)
+        for member in made.members:
+            path = ".".join(filter(None, (place, member.path)))
+            yield replace(member, path=path, makers=(*member.makers, *itself))
+
+
+def _text(found: object) -> str:
+    """Return a command as one text, from a text, a list, or a container with command, args, script."""
+    if isinstance(found, str):
+        return found
+    if isinstance(found, list):
+        return " ".join(each for each in found if isinstance(each, str))
+    if isinstance(found, dict):
+        return " ".join(filter(None, (_text(found.get(field)) for field in ("command", "args", "script", "source"))))
+    return ""
 
 
 def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tuple[str, int, Tree]]:

@@ -1,22 +1,18 @@
-"""A workload object as a value, by its row: its identity, its pods, its type, and its stage.
+"""A workload object as a value: its identity, its pods, its type, and its stage.
 
 Each kind has fields for the stages: suspended, ended, partly done.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
-from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import Refusal, Refused
-from webhook.objects.view import Tree, all_at, at, listed, mapped, view
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refusal
+from webhook.objects.view import Tree, all_at, at, listed, mapped
 from webhook.policy.workloads.kind_table import Form, KindRow, WorkloadType
-from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
-from webhook.policy.workloads.templates import class_named, objects_in, own_templates, pod_templates
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -119,97 +115,6 @@ def group_number(gang: Workload, labels: Mapping[str, str]) -> int:
     return int(written) if re.fullmatch("[0-9]{1,6}", written) else 0
 
 
-def workload(tree: Tree, row: KindRow) -> Workload:
-    """Return a workload object with its members. Raises Refused with the path of an invalid template."""
-    metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
-    # 1. The first templates of a long pipeline are enough, because its pods are booked one by one.
-    members = tuple(islice(_members(tree, row, metadata.shown_name), MOST_TEMPLATES + 1))
-    if row.gang and len(members) > MOST_TEMPLATES:
-        raise too_many_templates()
-
-    # 2. One of its own fields asks for GPUs: the field is set, and not 0. The operator of a kind without templates
-    #    brings them.
-    fields = (found for path in row.gpu_fields for _, found in all_at(tree, path))
-    asks = any(found not in (None, 0, "0", "", [], {}) for found in fields)
-    brings = asks if row.gpu_fields else not any(True for _ in pod_templates(tree, row))
-
-    # 3. It has more Indexed pods than run at once.
-    jobs = [mapped(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)]
-    indexed = [each for each in jobs if each.get("completionMode") == "Indexed"]
-    numbers = ((each.get("completions"), each.get("parallelism", 1)) for each in indexed)
-    shards = any(isinstance(all_, int) and isinstance(now, int) and all_ > now for all_, now in numbers)
-
-    # 4. Its selector has labels and expressions; a ReplicationController's is a plain map.
-    selector = mapped(at(tree, "spec.selector"))
-    keys = (mapped(line).get("key") for line in listed(selector.get("matchExpressions")))
-    selects = {*mapped(selector.get("matchLabels", selector)), *(key for key in keys if isinstance(key, str))}
-    return Workload(
-        row=row,
-        name=metadata.shown_name,
-        uid=metadata.uid,
-        labels=metadata.labels,
-        annotations=metadata.annotations,
-        members=members[:MOST_TEMPLATES],
-        type=next((value for path, value in row.fields.items() if at(tree, path)), None),
-        runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
-        brings_gpus=brings,
-        class_name=class_named(tree, row),
-        shards=shards,
-        in_stages=any(found == "Complete" for path in _STAGES for _, found in all_at(tree, path)),
-        selects=frozenset(selects),
-    )
-
-
-_JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
-"""The specs of a Job, and of the Jobs in a JobSet."""
-
-
-_STAGES = tuple(f"{place}spec.replicatedJobs.*.dependsOn.*.status" for place in ("", "runtime.spec.template."))
-"""The stages of a JobSet, and of the runtime of a TrainJob."""
-
-
-def _members(tree: Tree, row: KindRow, name: str) -> Iterator[Member]:
-    # 1. The templates in it, with the labels on the way to their pods.
-    for each in own_templates(tree, row):
-        try:
-            makers = tuple(
-                Workload(
-                    passed.row,
-                    name,
-                    labels=passed.labels,
-                    annotations=passed.annotations,
-                    place=f"{row.kind}/{name}.{passed.place}",
-                )
-                for passed in each.passed
-            )
-            yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form, makers=makers)
-        except Refused as refused:
-            raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
-
-    # 2. The whole objects in it, which make pods once they are created; a Pod has no maker.
-    for taken, inner, inner_row in objects_in(tree, row):
-        place = ".".join(taken)
-        try:
-            made = workload(inner, inner_row)
-        except Refused as refused:
-            raise Refused.of(refused.refusal.within(place)) from None
-        itself = () if made.kind == POD else (made,)
-        for member in made.members:
-            path = ".".join(filter(None, (place, member.path)))
-            yield replace(member, path=path, makers=(*member.makers, *itself))
-
-
-def _text(found: object) -> str:
-    """Return a command as one text, from a text, a list, or a container with command, args, script."""
-    if isinstance(found, str):
-        return found
-    if isinstance(found, list):
-        return " ".join(each for each in found if isinstance(each, str))
-    if isinstance(found, dict):
-        return " ".join(filter(None, (_text(found.get(field)) for field in ("command", "args", "script", "source"))))
-    return ""
-
-
 SUSPEND = ("spec.suspend", "spec.runPolicy.suspend")
 """The fields of Jobs, JobSets, TrainJobs and Ray's kinds, and of the training operators' jobs."""
 
@@ -220,13 +125,11 @@ PHASES = ("status.state.phase", "status.jobDeploymentStatus", "status.phase")
 """The fields of Volcano's Job, a RayJob, and kinds that have a phase alone."""
 
 ENDED_PHASES = frozenset({"Complete", "Completed", "Succeeded", "Failed", "Terminated"})
-ABORTED = ("status.state.phase", "Aborted")
-"""The phase of an aborted Volcano Job, which may be resumed."""
 
 
 def is_suspended(tree: Tree) -> bool:
-    place, phase = ABORTED
-    return any(at(tree, each) is True for each in SUSPEND) or at(tree, place) == phase
+    is_aborted = at(tree, "status.state.phase") == "Aborted"  # a Volcano Job, which may be resumed
+    return is_aborted or any(at(tree, each) is True for each in SUSPEND)
 
 
 def manager_elsewhere(tree: Tree, row: KindRow) -> str:
@@ -243,9 +146,8 @@ def has_ended(tree: Tree) -> bool:
     conditions = (mapped(each) for each in listed(at(tree, "status.conditions")))
     true_types = [each.get("type") for each in conditions if each.get("status") == "True"]
     phases = [at(tree, place) for place in PHASES]
-    return any(isinstance(each, str) and each in ENDED_CONDITIONS for each in true_types) or any(
-        isinstance(each, str) and each in ENDED_PHASES for each in phases
-    )
+    reached = ((true_types, ENDED_CONDITIONS), (phases, ENDED_PHASES))
+    return any(isinstance(each, str) and each in ends for found, ends in reached for each in found)
 
 
 SUCCEEDED = ("status.succeeded", "status.replicaStatuses.*.succeeded", "status.replicatedJobsStatus.*.succeeded")

@@ -4,10 +4,10 @@
 severity are shown in the order of the chapters here, and of the functions in a chapter.
 """
 
-from webhook.report.lint import installation, pod_rules, quota_rules, tier_rules, workload_rules
+from webhook.report.lint import installation, pod_rules, tier_and_quota_rules, workload_rules
 from webhook.report.lint.rule import LintRule
 
-_CHAPTERS = (installation, tier_rules, quota_rules, pod_rules, workload_rules)
+_CHAPTERS = (installation, tier_and_quota_rules, pod_rules, workload_rules)
 TABLE = tuple(each for chapter in _CHAPTERS for each in vars(chapter).values() if isinstance(each, LintRule))
 RULES = tuple(each for each in TABLE if "workloads" not in each.needs)
-AUDIT_RULES = (*(each for each in TABLE if "workloads" in each.needs), tier_rules.namespace_label)
+AUDIT_RULES = (*(each for each in TABLE if "workloads" in each.needs), tier_and_quota_rules.namespace_label)

@@ -7,8 +7,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.objects.quantities import written
 from webhook.policy.checkpoint.hook_plan import longest_save
 from webhook.policy.checkpoint.work_lost import room_between
@@ -117,27 +116,31 @@ def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find budgets that allow no disruption now and cover pods that a tier may evict."""
     top = next(iter(snapshot.policy.tiers)).name
-    by_namespace = snapshot.pods_by_namespace
-    for budget in (each for each in snapshot.budgets if not each.allowed):
-        lower = (pod for pod in by_namespace.get(budget.namespace, ()) if pod.node and pod.tier != top)
-        shielded = [pod for pod in lower if budget.covers(pod.namespace, pod.labels)]
+    for where, covered in _spent_budgets(snapshot):
+        shielded = [pod for pod in covered if pod.node and pod.tier != top]
         if shielded:
             tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
-            what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"
-            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
+            yield Mistake(where, f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}")
 
 
 @rule("gated-counts-as-down", Severity.WARNING, "pods", "budgets")
 def gated_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find budgets under which gated pods count as down, so that running pods can't be evicted."""
-    for budget in (each for each in snapshot.budgets if not each.allowed):
-        pods = snapshot.pods_by_namespace.get(budget.namespace, ())
-        covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
+    for where, covered in _spent_budgets(snapshot):
         queued, running = sum(pod.queued for pod in covered), sum(bool(pod.node) for pod in covered)
         if queued and running:
             what = f"{number_of(queued, 'pod')} that wait{'s' if queued == 1 else ''} for quota"
             spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
-            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", f"{what}, so it spares {spared}")
+            yield Mistake(where, f"{what}, so it spares {spared}")
+
+
+def _spent_budgets(snapshot: ClusterSnapshot) -> Iterator[tuple[str, list[PodSummary]]]:
+    """Yield the budgets that allow no disruption now, with the pods that each covers."""
+    by_namespace = snapshot.pods_by_namespace
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        pods = by_namespace.get(budget.namespace, ())
+        covered = [pod for pod in pods if budget.covers(pod.namespace, pod.labels)]
+        yield f"PodDisruptionBudget/{budget.name} in {budget.namespace}", covered
 
 
 @rule("evicted-by-age", Severity.INFO, "pods")

@@ -58,13 +58,9 @@ class LintRule(msgspec.Struct, frozen=True):
     line: str
     check: Check
 
-    @property
-    def fix(self) -> str:
-        return FIXES[self.id]
-
     def finding(self, found: Mistake) -> LintFinding:
         see = address(f"docs/lint.md#{self.id}")
-        return LintFinding(self.id, self.severity, found.where, found.what, self.fix, see)
+        return LintFinding(self.id, self.severity, found.where, found.what, FIXES[self.id], see)
 
 
 def rule(name: str, severity: Severity, *needs: Part, line: str = "") -> Callable[[Check], LintRule]:

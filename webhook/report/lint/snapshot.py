@@ -8,13 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.cluster.webhook_configurations import AdmissionPolicy, WebhookConfiguration
 from webhook.config.published import InstalledPolicy
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.refusal import first_of
-from webhook.policy.preemption.disruption_budget import DisruptionBudget
+from webhook.policy.preemption.cluster_state import DisruptionBudget
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
@@ -22,8 +21,8 @@ from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+from webhook.report.latest import ReplicaMark
 from webhook.report.object_verdict import ObjectVerdict, VerdictName
-from webhook.report.replica_mark import ReplicaMark
 
 
 class AuditStanding(StrEnum):
@@ -135,39 +134,14 @@ def standing_of(found: Audited) -> AuditStanding:
     return AuditStanding.AGREES if named and found.verdict is VerdictName.ALLOWED else AuditStanding.CHANGED
 
 
-Part = Literal[
-    "classes",
-    "device_classes",
-    "tenants",
-    "accounts",
-    "namespaces",
-    "nodes",
-    "capacity",
-    "slices",
-    "allocations",
-    "device_taints",
-    "pods",
-    "gangs",
-    "pod_groups",
-    "budgets",
-    "evictions",
-    "configurations",
-    "admission_policies",
-    "certificates",
-    "read_active_policy",
-    "answer",
-    "replica",
-    "leader",
-    "failed_hooks",
-    "lost_pods",
-    "preemption_configs",
-    "autoscalers",
-    "version",
-    "home",
-    "owners",
-    "claims",
-    "workloads",
-]
+_OfDecisions = Literal["classes", "device_classes", "tenants", "accounts", "namespaces"]
+_OfNodes = Literal["nodes", "capacity", "slices", "allocations", "device_taints"]
+_OfPods = Literal["pods", "gangs", "pod_groups", "budgets", "evictions"]
+_OfInstallation = Literal["configurations", "admission_policies", "certificates", "read_active_policy"]
+_OfReplicas = Literal["answer", "replica", "leader"]
+_OfOthers = Literal["failed_hooks", "lost_pods", "preemption_configs", "autoscalers", "version"]
+_OfObject = Literal["home", "owners", "claims", "workloads"]
+Part = Literal[_OfDecisions, _OfNodes, _OfPods, _OfInstallation, _OfReplicas, _OfOthers, _OfObject]
 """A part of a cluster that an answer needs, and that a user may or may not read.
 
 `accounts`: the status that the leader writes on TenantQuotas, which files lack. `capacity`: the GPUs of nodes are all

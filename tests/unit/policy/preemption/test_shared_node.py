@@ -10,12 +10,9 @@ from webhook.objects.view import at
 from webhook.policy.preemption.preemptor import EvictionPlan
 from webhook.policy.preemption.reservation import (
     End,
-    Evict,
-    Keep,
     Reservation,
     ReservationEnd,
     Step,
-    Wait,
     asking,
     next_step,
     reservations,
@@ -121,14 +118,14 @@ def test_victims_of_each_save_first(cluster: DraCluster) -> None:
     made = asked_for_second(cluster)
     (victim,) = made.saving
     assert (made.saving[victim], made.pods, set(made.victims)) == (NOW + 100, ("first", "second"), {"low-0"})
-    assert step(cluster) == Wait()
+    assert step(cluster) is None
     cluster.waiting("third")
     assert not isinstance(cluster.decide("third"), EvictionPlan), "one after the other"
     cluster.unsaved_since[victim] = NOW + 0.1
     evicts = step(cluster)
-    assert isinstance(evicts, Evict)
-    assert [each.uid for each in evicts.plan.victims] == [victim]
-    after = with_victims(made, evicts.plan.victims, cluster.state())
+    assert isinstance(evicts, EvictionPlan)
+    assert [each.uid for each in evicts.victims] == [victim]
+    after = with_victims(made, evicts.victims, cluster.state())
     assert (set(after.victims), after.saving, after.asked_at) == ({"low-0", victim}, {}, None)
 
 
@@ -137,7 +134,7 @@ def test_a_victim_that_was_asked_stays_where_others_end_meanwhile(cluster: DraCl
     made = asked_for_second(cluster)
     cluster.unsaved_since = dict.fromkeys(made.saving, NOW + 0.1)
     cluster.ending("low-3")
-    assert step(cluster) == Keep(replace(made, saving={}, asked_at=None))
+    assert step(cluster) == replace(made, saving={}, asked_at=None)
 
 
 def test_nobody_is_evicted_there_for_a_pod_of_a_lower_tier(cluster: DraCluster) -> None:
@@ -152,7 +149,7 @@ def test_a_pod_of_a_higher_tier_has_the_taint_raised(cluster: DraCluster) -> Non
     cluster.reserve(replace(there(cluster), tier="gpu-serving"))
     made = joined(cluster, "higher")
     assert len(made.victims) == 2
-    assert step(cluster) == Keep(replace(made, tier="gpu-training"))
+    assert step(cluster) == replace(made, tier="gpu-training")
 
 
 def test_gangs_do_not_join(cluster: DraCluster) -> None:
@@ -178,15 +175,15 @@ def test_it_lasts_until_nobody_waits(cluster: DraCluster) -> None:
     joined(cluster, "second")
     bound(cluster, "second", 0)
     assert waiting_gangs(there(cluster), cluster.state()) == ("first",)
-    assert step(cluster) == Wait(), "the victim of the other one ends"
+    assert step(cluster) is None, "the victim of the other one ends"
     cluster.pods.pop("low-1", None)
     cluster.pods.pop("low-3", None)
     for key in ("low-1", "low-3"):
         cluster.claims.pop(f"team-alpha/{key}-gpu", None)
     freed = step(cluster)
-    assert isinstance(freed, Keep)
-    cluster.reserve(freed.reservation)
-    assert step(cluster) == Wait(), "the scheduler has its time"
+    assert isinstance(freed, Reservation)
+    cluster.reserve(freed)
+    assert step(cluster) is None, "the scheduler has its time"
     cluster.pods["first"]["spec"]["nodeName"] = "a"
     assert step(cluster) == End(ReservationEnd.BOUND)
 
@@ -199,10 +196,10 @@ def test_those_of_a_lower_tier_have_their_time_after_one_that_never_starts(clust
         del cluster.pods[uid], cluster.claims[f"team-alpha/{uid}-gpu"]
     cluster.reserve(replace(made, freed_at=NOW - 60))
     given_up = step(cluster)
-    assert given_up == Keep(replace(made, pods=("lower",), freed_at=NOW))
-    assert isinstance(given_up, Keep)
-    cluster.reserve(given_up.reservation)
-    assert step(cluster) == Keep(replace(given_up.reservation, tier="gpu-serving"))
+    assert given_up == replace(made, pods=("lower",), freed_at=NOW)
+    assert isinstance(given_up, Reservation)
+    cluster.reserve(given_up)
+    assert step(cluster) == replace(given_up, tier="gpu-serving")
 
 
 @pytest.mark.parametrize("tier", ["gpu-training", "gpu-serving"])
@@ -224,7 +221,7 @@ def test_what_its_pod_does_not_need_any_more_is_kept_for_those_that_wait(
     assert (end.outcome, end.passed_on) == (outcome, replace(there(cluster), pods=()))
     assert end.passed_on
     cluster.reserve(end.passed_on)
-    assert step(cluster) == Wait()
+    assert step(cluster) is None
 
     plan = cluster.decide("second")
     assert isinstance(plan, EvictionPlan)
@@ -249,9 +246,9 @@ def test_the_taint_is_of_the_highest_tier_that_waits(cluster: DraCluster) -> Non
     """A pod of a lower tier takes what others leave: while they wait, it could take theirs."""
     cluster.ending("low-1")
     joined(cluster, "lower", tier="gpu-serving")
-    assert step(cluster) == Wait()
+    assert step(cluster) is None
     bound(cluster, "first", 0)
-    assert step(cluster) == Keep(replace(there(cluster), tier="gpu-serving"))
+    assert step(cluster) == replace(there(cluster), tier="gpu-serving")
 
 
 def test_a_victim_that_could_not_be_deleted(cluster: DraCluster) -> None:
@@ -260,8 +257,8 @@ def test_a_victim_that_could_not_be_deleted(cluster: DraCluster) -> None:
     (own,) = set(made.victims) - {"low-0"}
     del cluster.pods[own]["metadata"]["deletionTimestamp"]
     evict = step(cluster)
-    assert isinstance(evict, Evict)
-    assert [each.uid for each in evict.plan.victims] == [own]
+    assert isinstance(evict, EvictionPlan)
+    assert [each.uid for each in evict.victims] == [own]
 
 
 def taken(cluster: DraCluster, tier: str) -> Reservation:
@@ -278,9 +275,9 @@ def taken(cluster: DraCluster, tier: str) -> Reservation:
 def test_one_of_them_looks_for_another_device_if_theirs_is_taken(cluster: DraCluster) -> None:
     made = taken(cluster, "gpu-training")
     rest = replace(made, pods=("first",))
-    assert step(cluster) == Keep(rest), "the one that came last"
+    assert step(cluster) == rest, "the one that came last"
     cluster.pods["other"]["spec"]["nodeName"] = ""
-    assert step(cluster) == Wait(), "its claim is allocated, but it has no node so far"
+    assert step(cluster) is None, "its claim is allocated, but it has no node so far"
     cluster.pods["other"]["spec"]["nodeName"] = "a"
     cluster.reserve(rest)
     assert step(cluster) == End(ReservationEnd.TAKEN)
@@ -289,7 +286,7 @@ def test_one_of_them_looks_for_another_device_if_theirs_is_taken(cluster: DraClu
 def test_a_lower_pod_has_one_of_their_devices(cluster: DraCluster) -> None:
     """It tolerates everything. Both wait for the other device, and the failure counts for the one that gets none."""
     made = taken(cluster, "gpu-batch")
-    assert step(cluster) == Wait()
+    assert step(cluster) is None
     cluster.reserve(replace(made, freed_at=NOW - 60))
     ended = step(cluster)
     assert isinstance(ended, End)
@@ -299,6 +296,6 @@ def test_a_lower_pod_has_one_of_their_devices(cluster: DraCluster) -> None:
 def test_a_pod_that_is_gone_ends_it_for_itself_alone(cluster: DraCluster) -> None:
     joined(cluster, "second")
     del cluster.pods["first"]
-    assert step(cluster) == Wait()
+    assert step(cluster) is None
     del cluster.pods["second"]
     assert step(cluster) == End(ReservationEnd.GONE)

@@ -10,7 +10,8 @@ from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.workloads.kind_table import BUILT_IN
 from webhook.policy.workloads.made_pods import with_runtime
-from webhook.policy.workloads.workload import Member, workload
+from webhook.policy.workloads.templates import workload
+from webhook.policy.workloads.workload import Member
 
 DEEPSPEED = a_runtime(
     a_replicated_job("launcher", "mpirun", "python", "train.py", step="trainer"),

@@ -5,17 +5,16 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import a_policy, live_classes
-from webhook.cluster.listed import GpuNode
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import GpuNode, PodSummary
 from webhook.config.published import InstalledPolicy, Published, digest_of
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.report.latest import ReplicaMark
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import lint_report
 from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
-from webhook.report.replica_mark import ReplicaMark
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 GIB = 1024**3

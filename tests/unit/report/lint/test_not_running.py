@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.builders import a_tenant
 from tests.unit.report.lint.asking import a_cluster, a_listed_pod, active, found
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import PodSummary
 from webhook.policy.values.facts import Namespace
 from webhook.report.lint.snapshot import ClusterSnapshot
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.builders import a_job, a_pod, a_policy
 from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, a_listed_pod, found, running
 from webhook.cli.cluster.snapshot import _gang
-from webhook.cli.manifests.file_cluster import cluster_of
+from webhook.cli.manifests.inputs import cluster_of
 from webhook.config.published import InstalledPolicy
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.assignment.request import TIER_LABEL

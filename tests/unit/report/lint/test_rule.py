@@ -7,13 +7,14 @@ from tests.unit.report.lint.asking import a_cluster
 from webhook.policy.values.tiers import PriorityClass
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import LintReport, Severity, fails, lint_report
+from webhook.sentences.sentence import FIXES
 
 
 def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
     ids = [rule.id for rule in RULES]
     assert len(set(ids)) == len(ids) > 25
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each) for each in ids)
-    assert all(rule.fix.endswith(".") for rule in RULES)
+    assert all(FIXES[rule.id].endswith(".") for rule in RULES)
 
 
 def test_no_text_says_that_each_tier_evicts_pods_without_one() -> None:

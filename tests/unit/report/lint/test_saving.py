@@ -4,9 +4,9 @@ from typing import Any
 
 from tests.builders import a_policy
 from tests.unit.report.lint.asking import a_cluster, a_listed_pod, found
-from webhook.cluster.pod_listing import PodSummary
+from webhook.cluster.listed import PodSummary
 from webhook.objects.pods import OwnerReference
-from webhook.policy.preemption.disruption_budget import DisruptionBudget
+from webhook.policy.preemption.cluster_state import DisruptionBudget
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.workloads.kind_table import WorkloadType
 from webhook.report.lint.snapshot import PreemptionRule

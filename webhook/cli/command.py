@@ -1,17 +1,59 @@
-"""The answer of a command, in kubectl's forms: a table, JSON or YAML, and Markdown for wikis and tickets.
+"""Commands: how they take options, and give an answer in kubectl's forms: a table, JSON or YAML, and Markdown.
 
-Without an answer the command prints the reason, and ends with exit code 2.
+Each parameter of a command's function is an option or an argument, which options.yaml describes. Without an answer the
+command prints the reason, and ends with exit code 2.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 import typer
 import yaml
+from msgspec import NODEFAULT, Struct, structs
 
 from webhook.admission.review import flat
+from webhook.objects.data_files import data_file
+
+_OPTIONS: Mapping[str, Mapping[str, dict[str, Any]]] = data_file(__name__, "options.yaml")
+
+
+def with_options(
+    function: Callable[..., None], table: Mapping[str, dict[str, Any]] | None = None
+) -> Callable[..., None]:
+    """Make a command of a function. A parameter that is a struct stands for the struct's fields.
+
+    The table has what typer takes of each parameter; a parameter that it lacks is Annotated. `flag` has the names of an
+    option, and `argument` the placeholder of an argument.
+    """
+    described = {**_OPTIONS["shared"], **_OPTIONS.get(function.__name__, {})} if table is None else table
+    found: list[Parameter] = []
+    groups: dict[str, type[Struct]] = {}
+    for each in signature(function).parameters.values():
+        if isinstance(each.annotation, type) and issubclass(each.annotation, Struct):
+            groups[each.name] = each.annotation
+            for field in structs.fields(each.annotation):
+                default = Parameter.empty if field.default is NODEFAULT else field.default
+                found.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type))
+        else:
+            found.append(each.replace(kind=Parameter.KEYWORD_ONLY))
+
+    def run(**values: object) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in group.__struct_fields__})
+        function(**values)
+
+    for index, parameter in enumerate(found):
+        if about := dict(described.get(parameter.name, {})):
+            metavar, flags = about.pop("argument", None), about.pop("flag", "").split()
+            typed = typer.Argument(metavar=metavar, **about) if metavar else typer.Option(*flags, **about)
+            found[index] = parameter.replace(annotation=Annotated[parameter.annotation, typed])
+    run.__doc__ = function.__doc__
+    run.__signature__ = Signature(found)  # type: ignore[attr-defined]
+    return run
+
 
 BAD_INPUT = 2
 FORMAT = "gpu-tiers.dev/v1"
@@ -30,10 +72,9 @@ def warn(sentence: str) -> None:
 
 
 Form = Literal["table", "json", "yaml", "markdown"]
-FormOption = Annotated[Form, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(Struct, frozen=True):
     """Rows under the names of their columns, with a title if an answer has several tables."""
 
     columns: Sequence[str]
@@ -41,7 +82,7 @@ class Table(msgspec.Struct, frozen=True):
     title: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(Struct, frozen=True):
     """An answer. People read the tables, the notes below them, and what is `missing` last; programs read the `value`.
 
     A sequence in it becomes `items`.
@@ -93,13 +134,10 @@ def _markdown(answer: Answer) -> Iterator[str]:
     for table in answer.tables:
         if table.title:
             yield f"### {table.title}\n"
-        yield from map(_markdown_row, (table.columns, ["---"] * len(table.columns), *table.rows))
+        for cells in (table.columns, ["---"] * len(table.columns), *table.rows):
+            yield f"| {' | '.join(map(_escaped, cells))} |"
         yield ""
     yield from (f"{_escaped(note)}\n" for note in (*answer.notes, *answer.missing))
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
 
 
 _MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|"})
