@@ -105,6 +105,8 @@ class CommandChecks:
         return any(expected.fits_ever(tenant, each, any_tier=demotes) for each in asked) or not asked
 
     def _has_room_for_all(self, tree: Tree, tenant: str) -> bool:
+        """Tells whether its next pods have room. They have no node yet, so none says which flavor they use."""
+        tree = {**tree, "spec": {name: value for name, value in tree["spec"].items() if name != "nodeName"}}
         asks: list[Ask] = [each.whole for each in self._expected.parts(tree)]
         if tree["kind"] == "Pod" and asks:  # a group is booked as a whole with its first pod
             asks = self._expected.booked_with(tree, asks[0])

@@ -17,6 +17,8 @@ NOT_ASSERTED: dict[str, str] = {
     "createTimeoutSeconds",
     # Errors of the oracle
     "a second mutation changes something": "others took the room between the two, so the pod is demoted by the second",
+    "pod of a booked gang refused | Demote": "its tenant queued it before, and an update that asks for no more is no "
+    "booking of the gang: the oracle takes each update for one",
     "sentence says less used than is": "it counts a pod from its create, the account from its sight",
 }
 """Beginnings of signatures, and why they are let pass."""

@@ -102,13 +102,16 @@ def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
     return gang_among(facts.owners) or facts.together
 
 
-def usage_met(ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = ()) -> tuple[Usage, Usage]:
+def usage_met(
+    ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = (), own: Collection[str] = ()
+) -> tuple[Usage, Usage]:
     """Return the usage of each row that counts against a newcomer of this value, and the queue's part of it.
 
-    `without` are the ResourceClaims that the newcomer shares. Reservations for lower tiers do not count.
+    `without` are the ResourceClaims that the newcomer shares. Reservations for lower tiers do not count, nor do those
+    for the uids `own`.
     """
     usage = ledger.usage(tenant, without)
-    of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank)
+    of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank, own)
     return {row: gpus - of_all[row] + reserved[row] for row, gpus in usage.items()}, reserved
 
 

@@ -9,6 +9,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Self
 
 import msgspec
@@ -218,9 +219,15 @@ class Reviewer(msgspec.Struct, frozen=True):
         return None
 
     def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
-        """Return the shortfall with the part of the usage that is reserved for the queue."""
-        rank = self.policy.tiers.rank(short.charge.tier)
-        return structs.replace(short, reserved=self.ledger.reserved_for_queue(tenant, rank))
+        """Return the shortfall with what is reserved for the queue, and the usage that it meets in each tier."""
+        tiers, reserved_for = self.policy.tiers, self.ledger.reserved_for_queue
+        if not any(reserved_for(tenant).values()):
+            return short
+        reserved = reserved_for(tenant, tiers.rank(short.charge.tier))
+        booked = {row: gpus - reserved.get(row, Decimal(0)) for row, gpus in short.usage.items()}
+        met = ((each.name, reserved_for(tenant, tiers.rank(each.name))) for each in tiers)
+        in_tier = {name: {row: gpus + its[row] for row, gpus in booked.items()} for name, its in met}
+        return structs.replace(short, reserved=reserved, in_tier=in_tier)
 
 
 def not_ours(request: Request) -> BadReview:

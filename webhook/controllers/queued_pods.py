@@ -117,15 +117,21 @@ class QueueStatuses:
         del self._timers[tenant]
         self._due[tenant] = self.clock() + self.interval
         newest = self._newest.get(tenant, ())
+        # 1. Consecutive pods of one workload share a position.
         places = [self._place(each) for each in newest]
+        groups = groupby(zip(places, newest, strict=True), key=lambda pair: pair[0].same_position)
+        numbered = [(nth, each) for nth, (_, alike) in enumerate(groups, 1) for _, each in alike]
+
+        # 2. Who is behind another one names its position.
+        nth_of = {each.waiting.uid: nth for nth, each in numbered}
+        placed = zip(places, newest, strict=True)
+        places = [replace(place, behind=nth_of.get(each.behind, 0)) for place, each in placed]
         queue = QueueStatus.of(places) if newest else NOBODY
         before, self._shown[tenant] = self._shown.get(tenant), queue
         if queue != before:
             self._status[tenant] = queue.status()
             self.changed(tenant)
-        # Consecutive pods of one workload share a position.
-        groups = groupby(zip(places, newest, strict=True), key=lambda pair: pair[0].same_position)
-        self.shown(tenant, queue, [(nth, each) for nth, (_, alike) in enumerate(groups, 1) for _, each in alike])
+        self.shown(tenant, queue, numbered)
 
     def _place(self, each: Queued) -> QueuedWorkload:
         waiting, first = each.waiting, each.waiting.first

@@ -146,14 +146,15 @@ class Accounts:
         found = self._store.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
+    def reserved_for_queue(self, tenant: Tenant, rank: int = 0, own: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         found = self._store.newest(tenant.name)
         if not found or not found.sealed:
             return {}
         entries = found.account.entries
         if not any(each.state == "ForQueue" for each in entries):  # the usual case needs no sums
             return dict.fromkeys(tenant.bounds, NOTHING)
-        return free_for_queue(usage_of(found.account, tenant), entries, tenant, rank)
+        others = (each for each in entries if each.uid not in own)
+        return free_for_queue(usage_of(found.account, tenant), others, tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> tuple[str, ...]:
         found = self._store.newest(tenant.name)

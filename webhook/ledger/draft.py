@@ -1,7 +1,7 @@
 """Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.ledger.account import MOST_GANGS, Account, Entry, at_tier
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.slot_sums import SlotSums, free_for_queue, reserved_by_heads
-from webhook.policy.quota.charges import Shortfall, shortfall
+from webhook.policy.quota.charges import Charge, Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 MOST_RESERVATIONS = 1000
@@ -267,15 +267,21 @@ class Draft:
         row = self._row_without_room(reservation, heads)
         if row is None:
             return None
-        others_use = self._with_reserved(self._books.without_gang(reservation), heads)
-        return shortfall(booking.charges, self._tenant, others_use) or Shortfall(booking.charges[0], row, others_use)
+        return self._short(booking.charges, row, self._books.without_gang(reservation), heads)
 
     def _shortfall(self, booking: Booking, entry: Entry, heads: Collection[Entry]) -> Shortfall:
-        """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
         shared = {claim for charge in booking.charges for claim in charge.shared}
-        usage = self._with_reserved(self._books.without(shared), heads)
         row = self._row_without_room(entry, heads) or self._tenant.bounds[0]
-        return shortfall(booking.charges, self._tenant, usage) or Shortfall(booking.charges[0], row, self.usage)
+        return self._short(booking.charges, row, self._books.without(shared), heads)
+
+    def _short(
+        self, charges: Sequence[Charge], row: QuotaRow, others_use: Usage, heads: Collection[Entry]
+    ) -> Shortfall:
+        """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
+        reserved = free_for_queue(others_use, heads, self._tenant)
+        usage = {each: gpus + reserved[each] for each, gpus in others_use.items()}
+        found = shortfall(charges, self._tenant, usage) or Shortfall(charges[0], row, usage)
+        return replace(found, reserved=reserved)
 
 
 def _pod(booking: Booking, tenant: Tenant) -> Entry:

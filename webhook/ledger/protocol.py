@@ -147,10 +147,10 @@ class Ledger(Protocol):
     def used(self, tenant: Tenant) -> Usage:
         """Return the GPUs on each row that existing pods use, without reservations."""
 
-    def reserved_for_queue(self, tenant: Tenant, rank: int = 0) -> Usage:
+    def reserved_for_queue(self, tenant: Tenant, rank: int = 0, own: Collection[str] = ()) -> Usage:
         """Return the GPUs on each row that are reserved for the queue against bookings of this rank.
 
-        They are part of the usage. All of them count against rank 0.
+        They are part of the usage. All of them count against rank 0, but for those reserved for the uids `own`.
         """
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> Sequence[str]:

@@ -78,7 +78,8 @@ class RowShown(Shown, frozen=True):
 class QueuedShown(Shown, frozen=True):
     """A queued workload. `uid` is its pods' owner's.
 
-    `short` is the row without room, or the budget if it is `for_hours`; "" if it is behind others.
+    `short` is a row without room for it, or the budget if it is `for_hours`; "" for none. `behind` is the position of
+    the one that it may not pass, 0 for none.
     """
 
     nth: int
@@ -91,6 +92,7 @@ class QueuedShown(Shown, frozen=True):
     since: str
     short: str
     for_hours: bool = False
+    behind: int = 0
 
     @property
     def waits_for(self) -> str:
@@ -212,7 +214,9 @@ def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
             str(entry.get(name) or "") for name in ("namespace", "workload", "uid", "tier", "since", "short")
         )
         pods, gpus = _number(entry.get("pods")), as_number(_gpus(entry.get("gpus")))
-        shown.append(QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, short in budgets))
+        behind = _number(entry.get("behind"))
+        of_it = QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, short in budgets, behind)
+        shown.append(of_it)
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in _trees(status.get("tiers"))), Decimal(0)))
     return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), tuple(shown))
 

@@ -51,8 +51,8 @@ async def test_a_pod_that_names_its_node_meets_what_the_queue_reserves_as_usage(
     assert (await world.create(pod.asking(1))).allowed
     assert (await world.create(pod.asking(1))).sentence == (
         "exceeded quota: tenant alpha: the total is at 1 of 4 GPUs, plus 3 reserved for pods queued earlier; this pod "
-        "asks for 1. Would fit: no tier now. See TenantQuota/alpha."
-    )
+        "asks for 1. Would fit: gpu-training (3 left), gpu-serving (3 left). See TenantQuota/alpha."
+    ), "a higher tier does not meet it"
 
 
 async def test_a_pod_of_a_higher_tier_does_not_meet_what_the_queue_reserves() -> None:

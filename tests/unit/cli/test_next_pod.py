@@ -21,6 +21,7 @@ from tests.unit.cli.test_person_waits import (
     stored,
 )
 from webhook.ledger.account import Account, Entry, written_account
+from webhook.objects.view import at
 from webhook.policy.quota.charges import Charge
 
 CONDITIONS = [{"type": each, "status": "True"} for each in ("Ready", "Exact", "GangsWhole")]
@@ -29,6 +30,9 @@ CONDITIONS = [{"type": each, "status": "True"} for each in ("Ready", "Exact", "G
 def counted(tenant: Tree, *wants: Charge, **status: object) -> Tree:
     """A TenantQuota whose leader has counted pods of the team with these charges."""
     entries = (Entry(wants=wants),) if wants else ()
+    if at({"queue": {}, **status}, "queue.workloads") and not wants:  # the head reserves all of its row
+        reserves = {"gpu-training": Decimal(1)}
+        entries = (Entry(uid="uid", namespace="team-alpha", state="ForQueue", reserves=reserves, rank=1000),)
     account = Account(namespaces={"team-alpha": "open"}, entries=entries).sealed("")
     return tenant | {"status": {"ledger": written_account(account), "conditions": CONDITIONS, **status}}
 
@@ -134,7 +138,10 @@ NEXT_PODS = {
     ),
     "behind others": (
         a_mix(0, 2),
-        "The next try should pass, and its pod is queued: 2 workloads wait in the queue of tenant mix. The order is ",
+        (
+            "The next try should pass, and its pod is queued: tenant mix uses 0 of 1 of gpu-training, plus 1 reserved "
+            "for pods queued earlier, and 2 workloads wait in its queue. The order is "
+        ),
     ),
     "no hours": (
         a_mix(0, 0, HELD),

@@ -11,6 +11,7 @@ from tests.builders import a_deployment, a_job, a_pod, a_tenant, a_workload
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Built, Tree
 from tests.unit.cli.conftest import Answering
+from tests.unit.cli.test_next_pod import USED_UP
 from tests.unit.cli.test_person_asks import a_stored_pod, lists, says
 from tests.unit.cli.test_person_waits import DEPLOYMENTS, JOBS, REPLICASETS, owned, stored
 from webhook.ledger.account import Account, Entry, written_account
@@ -33,6 +34,12 @@ def a_quota(*used: Entry, rows: dict[str | None, int], **spec: object) -> Tree:
 
 def uses(uid: str, gpus: int, tier: str) -> Entry:
     return Entry(uid=uid, namespace="team-alpha", state="Used", wants=(Charge(Decimal(gpus), tier),))
+
+
+def reserved(uid: str, gpus: int, rank: int, row: str) -> Entry:
+    """GPUs of a row that are reserved for the head of the queue, of a tier of this value."""
+    reserves = {row: Decimal(gpus)}
+    return Entry(uid=uid, namespace="team-alpha", state="ForQueue", reserves=reserves, rank=rank)
 
 
 def of_tier(built: Built, tier: str, **status: object) -> Tree:
@@ -82,7 +89,8 @@ def test_the_next_pod_of_a_controller_takes_the_slot_of_the_old_one(
     """A full queue lets it in at once; a pod that nobody makes again is a new one."""
     made = of_tier(a_workload("apps/v1", "ReplicaSet", "web", replicas=1), "gpu-batch", replicas=1)
     pod = a_stored_pod("web-a", node="node-a", phase="Running")
-    quota = a_quota(uses("uid-web-a", 2, "gpu-batch"), rows={None: 2}, onExceed="Hold")
+    head = reserved("uid-web-b", 2, 400, "total")
+    quota = a_quota(uses("uid-web-a", 2, "gpu-batch"), head, rows={None: 2}, onExceed="Hold")
     quota["status"]["queue"] = {"workloads": 1, "pods": 1}
     pods = [owned(pod, "ReplicaSet", "web") if owner else pod]
     said = explains(answering, tmp_path, "web-a", quota, *pods, **{REPLICASETS: [made]})
@@ -117,10 +125,12 @@ def test_a_demoted_deployment_whose_next_pod_is_refused_is_not_restarted(answeri
 def test_a_queue_on_another_row_or_of_a_lower_tier_keeps_nobody_back(
     answering: Answering, tmp_path: Path, tier: str, rows: dict[str | None, int], waits: bool
 ) -> None:
-    quota = a_quota(rows=rows, onExceed="Hold")
+    value = {"gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}[tier]
+    head = reserved("uid-head", 8, value, "total" if None in rows else tier)
+    quota = a_quota(head, rows=rows, onExceed="Hold")
     quota["status"]["queue"] = {"workloads": 1, "pods": 1, "entries": [{"tier": tier, "gpus": "1", "pods": 1}]}
     said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone"))
-    assert ("is queued: 1 workload waits" in said) is waits
+    assert ("reserved for pods queued earlier, and 1 workload waits" in said) is waits
 
 
 @pytest.mark.parametrize(
@@ -148,3 +158,29 @@ def test_a_paused_deployment_without_pods_waits_for_no_quota(answering: Answerin
     quota = a_quota(uses("other", 2, "gpu-batch"), rows={None: 2})
     api = ApiOfObjects(lists(quotas=(quota,), **{DEPLOYMENTS: [web]}))
     assert "It is paused (spec.paused)" in "\n".join(says(answering, tmp_path, api, "why-pending", "deployment/web"))
+
+
+def test_no_slot_is_filled_again_before_there_are_new_hours(answering: Answering, tmp_path: Path) -> None:
+    made = of_tier(a_workload("apps/v1", "ReplicaSet", "web", replicas=1), "gpu-batch", replicas=1)
+    made["spec"] = {"replicas": 1, "template": a_pod().asking(2).template()}
+    pod = owned(a_stored_pod("web-a", node="node-a", phase="Running"), "ReplicaSet", "web")
+    budget = {"gpuHours": 10, "per": "Month", "onExhausted": "Hold", "tier": "gpu-batch"}
+    quota = a_quota(uses("uid-web-a", 2, "gpu-batch"), rows={None: 4}, budgets=[budget])
+    quota["status"]["budgets"] = [{**USED_UP, "tier": "gpu-batch"}]
+    said = explains(answering, tmp_path, "replicaset/web", quota, pod, **{REPLICASETS: [made]})
+    assert "is queued: tenant alpha: 10 of 10 GPU-hours of gpu-batch are used" in said
+
+
+def test_a_gang_that_never_fits_reads_that_it_never_starts(answering: Answering, tmp_path: Path) -> None:
+    """The quota was lowered while it was queued."""
+    job = of_tier(a_job(a_pod().asking(2), name="later", parallelism=3), "gpu-batch")
+    queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
+    said = explains(answering, tmp_path, "job/later", a_quota(rows={None: 4}, onExceed="Hold"), queued, **{JOBS: [job]})
+    assert "can never start: tenant alpha may use 4 of the total, and all its pods ask for 6" in said
+
+
+def test_what_is_reserved_for_itself_closes_no_tier(answering: Answering, tmp_path: Path) -> None:
+    head = reserved("uid-alone", 2, 400, "total")
+    quota = a_quota(uses("other", 4, "gpu-batch"), head, rows={None: 6, "gpu-batch": 4}, onExceed="Hold")
+    said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone", gate="gpu-tiers.dev/quota"))
+    assert "(one of gpu-training, gpu-serving, gpu-interactive)" in said

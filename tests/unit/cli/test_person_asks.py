@@ -1,6 +1,7 @@
 """A person asks why-pending, explain and posture: the conclusion comes first, and then what it rests on."""
 
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from tests.builders.dra_cluster import NOW, DraCluster
 from tests.builders.pods import GPU, IMAGE
 from tests.unit.cli.conftest import Answering
 from tests.unit.cli.person import asked
+from webhook.ledger.account import Account, Entry, written_account
 from webhook.policy.checkpoint.listen import REPORT_VOLUME
 from webhook.policy.preemption.node_state import RESERVATION, RESERVED
 from webhook.policy.preemption.reservation import Reservation
+from webhook.policy.quota.charges import Charge
 
 QUOTAS, PODS, NODES = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas", "/api/v1/pods", "/api/v1/nodes"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -93,16 +96,21 @@ def test_a_right_that_would_change_it_is_named_after_the_answer(answering: Answe
 
 def a_queue(**spec: object) -> Tree:
     """A tenant with one row of 4 GPUs, all of them used, and two workloads in its queue."""
+    since = {"since": "2026-11-26T17:00:00Z"}
     entries = [
         {"namespace": "team-alpha", "workload": f"Pod/{name}", "uid": f"uid-{name}", "tier": "gpu-batch", "pods": 1}
-        | {"gpus": gpus, "since": "2026-11-26T17:00:00Z"} | ({"short": "gpu-batch"} if name == "large" else {})
-        for name, gpus in (("large", "4"), ("small", "2"))
-    ]  # fmt: skip
+        | {"gpus": gpus, **since, **why}
+        for name, gpus, why in (("large", "4", {"short": "gpu-batch"}), ("small", "2", {"behind": 1}))
+    ]
     queue = {"pods": 2, "workloads": 2, "tiers": [{"tier": "gpu-batch", "pods": 2, "gpus": "6"}], "entries": entries}
     usage = [{"tier": "gpu-batch", "hard": "4", "used": "2"}]
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "Exact", "GangsWhole")]
     tenant = a_tenant(onExceed="Hold", **spec).allowing("4", tier="gpu-batch").json()
-    return tenant | {"status": {"usage": usage, "queue": queue, "conditions": conditions}}
+    used, reserves = Entry(wants=(Charge(Decimal(2), "gpu-batch"),)), {"gpu-batch": Decimal(4)}
+    head = Entry(uid="uid-large", namespace="team-alpha", state="ForQueue", reserves=reserves, rank=400)
+    account = Account(namespaces={"team-alpha": "open"}, entries=(used, head)).sealed("")
+    status = {"usage": usage, "queue": queue, "conditions": conditions, "ledger": written_account(account)}
+    return tenant | {"status": status}
 
 
 ORDERS = {
@@ -147,7 +155,8 @@ def test_nobody_is_told_to_wait_for_a_workload_that_fills_the_row_by_itself(
     maker = {"metadata": {"name": "web", "namespace": "team-alpha", "uid": "uid-large"}}
     api = ApiOfObjects(lists(*queued, runs, quotas=(a_queue(),), **{"/apis/apps/v1/replicasets": [maker]}))
     lines = says(answering, tmp_path, api, "why-pending", asked_about)
-    assert lines[2].endswith(f"{whose} pods use 2 of these 4 GPUs, so waiting does not help: scale it down.")
+    said = f"{whose} pods use 2 of the 4 GPUs of gpu-batch, so waiting does not help: scale it down."
+    assert lines[2].endswith(said)
     assert "by itself" not in lines[2]
 
 

@@ -119,8 +119,24 @@ def test_who_is_behind_the_head_and_lacks_room_too_reads_the_row_and_who_only_wa
     )
     account = an_account(Entry(of="other", wants=(Charge(Decimal(3), "gpu-training"),)), used=4)
     copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
-    short = [(each.waiting.uid, each.short and each.short.row.label) for each in book_queue(copy, view)]
-    assert short == [("head", "gpu-training"), ("large", "total"), ("small", None)]
+    short = [(each.waiting.uid, each.short and each.short.row.label, each.behind) for each in book_queue(copy, view)]
+    assert short == [("head", "gpu-training", ""), ("large", "total", "head"), ("small", None, "head")]
+
+
+def test_who_lacks_room_for_what_is_reserved_reads_how_much_that_is() -> None:
+    """Its row's GPUs would otherwise seem to be in use."""
+    owner = replace(EIGHT, rows=(QuotaRow(Decimal(4), tier="gpu-training"), QuotaRow(Decimal(8))))
+    gated = [Gated(priority, f"2026-01-01T00:00:0{n}Z", "1") for n, priority in enumerate((1000, 800))]
+    view = a_view(
+        head=a_holding("head", charge=Charge(Decimal(3), "gpu-training"), gated=gated[0]),
+        next=a_holding("next", charge=Charge(Decimal(3), "gpu-serving"), gated=gated[1]),
+    )
+    account = an_account(Entry(of="other", wants=(Charge(Decimal(2), "gpu-training"),)), used=2)
+    copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
+    _, last = book_queue(copy, view)
+    assert last.short is not None
+    total = owner.rows[1]
+    assert (last.short.usage[total], last.short.reserved[total]) == (6, 2)
 
 
 def test_one_pod_alone_is_the_head_where_the_quota_was_lowered_below_a_vacant_slot() -> None:

@@ -17,7 +17,7 @@ from tests.builders.world import FakeApi
 from tests.unit.page.samples import a_content
 from webhook.cli.main import app
 from webhook.cli.usage import usage_answer
-from webhook.cli.why_pending.queue_position import _why
+from webhook.cli.why_pending.queue_position import in_queue
 from webhook.page.routes import rendered
 from webhook.policy.quota.budgets import budget_warnings
 from webhook.policy.quota.charges import row_usage
@@ -128,7 +128,7 @@ def test_who_changes_the_period_of_a_budget_reads_of_the_new_one(changed: dict[s
 def test_a_pod_that_waits_for_hours_reads_when_there_are_new_ones() -> None:
     place = QueuedShown(1, "lab", "Pod/p", "u", "gpu-training", 1, 2, "", "GPU-hours of gpu-training")
     tenant = replace(shown(5000 * 3600), queue=QueueShown(1, 2, 1, (place,)))
-    assert "new hours on 1 December 2026, 00:00 Europe/Berlin" in _why(tenant, place)
+    assert "new hours on 1 December 2026, 00:00 Europe/Berlin" in next(in_queue(tenant, place))
 
 
 def test_a_used_up_budget_that_only_warns_is_told_to_whoever_applies_a_pod_or_a_workload() -> None:

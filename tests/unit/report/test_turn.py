@@ -22,7 +22,8 @@ def a_line(*places: QueuedShown, workloads: int = 0) -> TenantShown:
 
 
 def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
-    line = a_line(a_place(1, short="gpu-training"), a_place(2), a_place(3, namespace="other"), workloads=7)
+    third = a_place(3, namespace="other", behind=1)
+    line = a_line(a_place(1, short="gpu-training"), a_place(2, behind=1), third, workloads=7)
     assert [*in_queue(line, position_of(line, "lab", frozenset({"uid-1"})))] == [
         "It waits for 2 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 1 of 7. It starts by itself."
     ]
@@ -38,7 +39,8 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
 def test_what_is_reserved_for_the_first_is_shown_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))
-    head, behind = (next(in_queue(line, each)) for each in line.queue.entries)
+    for_others = {}, {"gpu-training": Decimal(2)}
+    head, behind = (next(in_queue(line, *each)) for each in zip(line.queue.entries, for_others, strict=True))
     assert (
         head == "It waits for 2 GPUs: tenant alpha uses 4 of 6 of gpu-training; position 1 of 2. It starts by itself."
     )

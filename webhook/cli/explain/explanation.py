@@ -4,7 +4,7 @@ A pod that replaces another one finds the room of that one.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -29,16 +29,17 @@ from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Phrase, Refused
 from webhook.objects.view import Tree, at, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
+from webhook.policy.assignment.limits import charge_of_all
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import has_report_volume
 from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.placement import NO_PLAN
-from webhook.policy.quota.charges import Charge, shortfall
+from webhook.policy.quota.charges import Charge, never_fits, shortfall
 from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.gpu_supply import resources_of_classes
@@ -203,7 +204,9 @@ async def _with_changes(
 
     # 1. Its next pod finds what the pods leave that it replaces. That of a controller takes the slot of the old one.
     tenant, tier = main.facts.tenant, given.tier.name if given.tier else ""
-    queued = [each for each in pods or () if view(each, Pod).waits_for_quota]
+    queued = [each for each in ([document.tree] if pods is None else pods) if view(each, Pod).waits_for_quota]
+    owners = main.facts.owners
+    own = {document.uid, *(view(each, Named).metadata.uid for each in queued), *(each.uid for each in owners)}
     running = [document.tree] if pods is None else [each for each in pods if each not in queued]
     leaving = evicted_first(running)
     ledger: Ledger = asked.ledger
@@ -213,17 +216,18 @@ async def _with_changes(
         ledger = await ledger_without(asked, leaving)
     is_made_again = replaced and leaving and not queued and (pods is not None or there.owned)
     in_slot = is_made_again and class_now(leaving or {}, asked.policy.tiers).tier == tier
+    # A slot is filled again at once, but not before there are new hours.
+    in_slot = in_slot and not (decided.charge and tenant and any(row.spent for row in decided.charge.rows(tenant)))
     if not (there.message or gang or in_slot):
-        there = replace(there, waits_for=_waits_for(asked, decided, tenant, ledger))
+        there = replace(there, waits_for=_waits_for(asked, decided, tenant, ledger, own))
     if has_ended(document.tree):
         return there
 
     # 2. What closes other tiers to it, and how its pods are replaced. A rollout may make new ones before old ones end.
-    situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name)
+    situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name, own)
     together = bool(gang) or gang_of_pod(main.facts) is not None
     how = await replaced_by(asked, document, pods, main.facts, tier)
     closed = closed_tiers(decided, situation, together=together)
-    owners = main.facts.owners
     kind, name = (owners[-1].kind, owners[-1].name) if owners else (document.group_kind, document.name)
     command = "" if gang else replacement(kind, name, given, document.namespace, how)
     if command and how.surges:
@@ -265,29 +269,32 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows, hours)
 
 
-def _waits_for(asked: AskedCluster, decided: Decision, tenant: Tenant | None, ledger: Ledger) -> str:
-    """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room and an empty queue."""
+def _waits_for(
+    asked: AskedCluster, decided: Decision, tenant: Tenant | None, ledger: Ledger, own: Collection[str]
+) -> str:
+    """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room for it.
+
+    Who has room beside what the queue reserves against its tier starts at once, however many wait. `own` are the uids
+    under which it reserves GPUs for this one.
+    """
     charge = decided.charge
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
     if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
     tiers = asked.policy.tiers
-    usage, reserved = usage_met(ledger, tenant, tiers.rank(charge.tier))
+    whole = charge_of_all(decided.tier_request, charge)
+    if row := never_fits(whole, tenant):
+        never = Phrase("would-never-start", row=row.subject, tenant=tenant.name, hard=row.hard, gpus=whole.gpus)
+        return sentence(never)
+    usage, _ = usage_met(ledger, tenant, tiers.rank(charge.tier), own=own)
     short = shortfall((charge,), tenant, usage)
-    # Those of its tier wait before it, and those of a higher one that counts on a row of its own. Not all are listed.
-    queue, shares = tenant_shown(asked.quotas[tenant.name].quota).queue, any(row.tier is None for row in tenant.bounds)
-    behind = (
-        each.tier != charge.tier and not (shares and tiers.rank(each.tier) > tiers.rank(charge.tier))
-        for each in queue.entries
-    )
-    line = queue.workloads - sum(behind)
-    if short is None and not line:
+    if short is None:
         return ""
-    if short:  # the numbers are those of the table of rows
-        usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier))
-        short = replace(short, usage=usage, reserved=reserved)
-    no_room = NoRoom.of(short) if short else None
+    usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier), own=own)  # as the table of rows has it
+    no_room = NoRoom.of(replace(short, usage=usage, reserved=reserved))
+    queue = tenant_shown(asked.quotas[tenant.name].quota).queue
+    line = queue.workloads - any(each.uid in own for each in queue.entries)
     order = f". {sentence(order_of_queue(tenant))}" if line else ""
     return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
 

@@ -24,11 +24,13 @@ class Situation(msgspec.Struct, frozen=True):
     """The situation of an object that names another tier: the ledger without the pods that go for it.
 
     `native` are the ResourceQuotas of its namespace, and `may_name` the tiers that its user may name; None for all.
+    `own` are the uids under which the queue reserves GPUs for it.
     """
 
     ledger: Ledger
     native: Collection[NativeQuota] = ()
     may_name: Collection[str] | None = None
+    own: Collection[str] = ()
 
 
 async def tiers_to_name(asked: AskedCluster, namespace: str) -> tuple[str, ...] | None:
@@ -88,7 +90,7 @@ def _obstacles(
     if (row := never_fits(whole if tenant.on_exceed != "Demote" else needs, tenant)) is not None:
         hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
         yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"
-    usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name))
+    usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name), own=situation.own)
     short = shortfall((needs,), tenant, usage)
     if short is not None and not tenant.holds_on(tier.name, charge.flavor):
         used, quota = sentence(row_usage(short.row, usage, reserved)), f"TenantQuota/{tenant.name}"

@@ -1,8 +1,9 @@
 """The queue position of a pod: the workloads before it, and the latest time of its room."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -18,15 +19,16 @@ from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
 from webhook.ledger.versions import Version
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Metadata, Pod
+from webhook.objects.pods import Metadata, Named, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
 from webhook.objects.view import View, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
+from webhook.policy.quota.native_quotas import native_rooms
 from webhook.policy.quota.queue_status import NOT_OPENED, NoRoom, blocked_by, of_tier, why_queued
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
-from webhook.report.tenants import QueuedShown, RowShown, TenantShown, tenant_shown
+from webhook.report.tenants import QueuedShown, TenantShown, tenant_shown
 from webhook.report.waiting import running_pods
 from webhook.sentences.sentence import sentence
 
@@ -38,14 +40,20 @@ def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> Qu
     return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
 
 
-def in_queue(tenant: TenantShown, place: QueuedShown | None, stuck: str = "") -> Iterator[str]:
+def in_queue(
+    tenant: TenantShown,
+    place: QueuedShown | None,
+    reserved: Mapping[str, Decimal] = MappingProxyType({}),
+    stuck: str = "",
+) -> Iterator[str]:
     """Yield its position in a tenant's queue, and what is before it in its way.
 
-    `stuck` says why it does not start by itself, "" if it does.
+    `reserved` are the GPUs that the queue reserves for others, by row. `stuck` says why it does not start by itself, ""
+    if it does.
     """
     line = tenant.queue.entries
     if place is not None:
-        yield f"{_why(tenant, place)} {stuck}" if stuck else _why(tenant, place, " It starts by itself.")
+        yield _why(tenant, place, reserved, stuck)
         yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_tier(place)])
         if tenant.queue_order and max(tenant.queue.workloads, place.nth) > 1:
             yield f"{tenant.queue_order}."
@@ -61,25 +69,20 @@ def in_queue(tenant: TenantShown, place: QueuedShown | None, stuck: str = "") ->
         )
 
 
-def _why(tenant: TenantShown, place: QueuedShown, by_itself: str = "") -> str:
-    row = next((each for each in tenant.rows if each.subject == place.short), None)
-    short = _short(row, place) if row else None
+def _why(tenant: TenantShown, place: QueuedShown, reserved: Mapping[str, Decimal], stuck: str) -> str:
+    short = None
+    for row in (each for each in tenant.rows if each.subject == place.short):
+        ahead, hard = reserved.get(row.subject, Decimal(0)), Decimal(str(row.hard))
+        used, subject = Decimal(str(row.used + row.reserved)), "the total" if row.subject == "total" else row.subject
+        short = NoRoom(subject, used + ahead, hard, never=place.gpus > row.hard, reserved=ahead)
     for each in tenant.budgets:
         if each.row == place.short:
             short = NoRoom(each.row, Decimal(0), Decimal(0), hours=each.sentence)
     before = blocked_by(tenant.queue.entries, place.nth)
     count = max(tenant.queue.workloads, place.nth)
     text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
-    return f"It {text}.{'' if short and short.never else by_itself}"
-
-
-def _short(row: RowShown, place: QueuedShown) -> NoRoom:
-    """Return the row without room. What the queue reserves counts for one that has room but for others before it."""
-    booked = row.used + row.reserved
-    for_queue = 0 if place.nth == 1 or booked + place.gpus > row.hard else row.reserved_for_queue
-    used, ahead, hard = (Decimal(str(each)) for each in (booked + for_queue, for_queue, row.hard))
-    subject = "the total" if row.subject == "total" else row.subject
-    return NoRoom(subject, used, hard, never=place.gpus > row.hard, reserved=ahead)
+    then = stuck or ("" if short and short.never else "It starts by itself.")
+    return f"It {text}. {then}".rstrip()
 
 
 def _before(places: Sequence[QueuedShown]) -> Iterator[str]:
@@ -149,20 +152,21 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
     place = position_of(shown, metadata.namespace, uids)
+    pods = await pods_of_workload(asked, metadata.namespace, place.uid) if place else ()
+    own = uids | {view(each, Named).metadata.uid for each in pods or ()}
+    for_others = asked.ledger.reserved_for_queue(tenant, asked.policy.tiers.rank(place.tier if place else None), own)
+    reserved = {row.label: gpus for row, gpus in for_others.items()}
     stuck = await _stuck(asked, tenant, shown, place) if place else ""
-    position = in_queue(shown, place, stuck)
+    position = in_queue(shown, place, reserved, stuck)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
         return (*position, *(f"An Event {NOT_OPENED} says: {each}." for each in not_opened))
     if stuck:
         return tuple(position)
-    flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place)
-    return (
-        *position,
-        *roomy,
-        *[each async for each in _estimate(asked, version, shown.queue.entries[: place.nth], flavor)],
-    )
+    flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place, own)
+    line = () if place.for_hours else shown.queue.entries[: place.nth]  # no end of a pod brings new hours
+    return (*position, *roomy, *[each async for each in _estimate(asked, version, line, flavor)])
 
 
 async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown) -> str:
@@ -172,8 +176,11 @@ async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place:
     """
     kinds = asked.policy.kinds.by_kind
     for each in (place, *(shown.queue.entries[: place.nth - 1] if tenant.hold_order == "Strict" else ())):
-        row = next((row for row in tenant.rows if row.label == each.short), None)
-        if row is None or each.namespace != place.namespace or (each != place and row.tier not in (None, place.tier)):
+        # Who has room by the row and is only behind others may lack it for all of its pods.
+        of_tier = [row for row in tenant.rows if row.tier in (None, each.tier) and not row.flavor]
+        rows = [row for row in tenant.rows if row.label == each.short] if each.short else of_tier
+        rows = [row for row in rows if each == place or row.tier in (None, place.tier)]
+        if not rows or each.namespace != place.namespace:
             continue
         pods = await pods_of_workload(asked, each.namespace, each.uid)
         there = [(pod, view(pod, Pod)) for pod in running_pods(pods or ())]
@@ -185,28 +192,35 @@ async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place:
             and not (kind.gang or of.waits_for_quota)
         ]
         charges = [charge for pod in scales if (charge := await charge_of_existing(asked, pod))]
-        own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
-        if own and own + Decimal(str(each.gpus)) > row.hard:
-            subject = "Its own pods use" if each is place else f"{each.workload} comes before it, and its own pods use"
-            return (
-                f"{subject} {written(own)} of these {written_gpus(row.hard)}, so waiting does not help: scale it down."
-            )
+        for row in rows:
+            own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
+            if own and own + Decimal(str(each.gpus)) > row.hard:
+                whose = "Its" if each is place else f"{each.workload} comes before it, and its"
+                of = f"the {written_gpus(row.hard)} of {row.subject}"
+                return f"{whose} own pods use {written(own)} of {of}, so waiting does not help: scale it down."
     return ""
 
 
-async def _roomy_tiers(asked: AskedCluster, document: Document, place: QueuedShown) -> tuple[str, ...]:
-    """Return a sentence on the tiers that have room for it now, as the refusal of a tenant that denies has it."""
+async def _roomy_tiers(
+    asked: AskedCluster, document: Document, place: QueuedShown, own: Collection[str]
+) -> tuple[str, ...]:
+    """Return a sentence on the tiers that have room for it now, as the refusal of a tenant that denies has it.
+
+    `own` are the uids under which the queue reserves GPUs for it.
+    """
     decision = await next_decision(asked, document)
     tenant, charge = (decision.tier_request.facts.tenant, decision.charge) if decision else (None, None)
     if decision is None or tenant is None or charge is None:
         return ()
     whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
     native = await asked.cluster.lookups.native_quotas(document.namespace)
-    situation = Situation(asked.ledger, native, await tiers_to_name(asked, document.namespace))
+    situation = Situation(asked.ledger, native, await tiers_to_name(asked, document.namespace), own)
+    rooms = native_rooms(decision.tier_request.pod, charge.gpus, native, asked.policy)
+    bounds = {name: room.left for name, room in rooms.items()}
     closed, found = closed_tiers(decision, situation, together=False), list[str]()
     for tier in (each for each in tiers if not closed[each.name]):
-        usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name))
-        for each, left in alternatives(whole, tenant, usage, [tier]):
+        usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name), own=own)
+        for each, left in alternatives(whole, tenant, usage, [tier], bounds):
             found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")
     return (f"Tiers with room for it now: {', '.join(found)}.",) if found else ()
 

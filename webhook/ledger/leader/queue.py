@@ -55,10 +55,11 @@ class QueuedUnit(msgspec.Struct, frozen=True):
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """A unit that stays queued, because a row is `short` for it or because it is behind another one alone."""
+    """A unit that stays queued, because a row is `short` for it, or `behind` the head with this uid, or for both."""
 
     waiting: QueuedUnit
     short: Shortfall | None = None
+    behind: str = ""
 
 
 def booking_of(pod: GatedPod, tenant: Tenant) -> Booking:
@@ -199,9 +200,9 @@ class _Queue:
         self._copy = copy
         self._view = view
         self._tenant = copy.version.active
-        # 1. Who was first before, rows that somebody reserves by now, and rows whose head has waited for too long.
+        # 1. Who was first before, rows with the head that reserves them by now, and rows whose head's time is over.
         self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
-        self._reserved = set[QuotaRow]()
+        self._reserved = dict[QuotaRow, str]()
         self._overstayed = set[QuotaRow]()
         # 2. By the identity of charges: the leader's view has one object for equal charges of thousands of pods.
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
@@ -223,10 +224,11 @@ class _Queue:
                 return
         rows, booking = self._rows(waiting), waiting.gang or booking_of(waiting.first, self._tenant)
         charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
-        if rows & self._reserved:
+        if before := rows & self._reserved.keys():
             if not charge or charge not in self._lacks:
                 self._lacks[charge] = self._copy.draft.lacks(booking)
-            yield Queued(waiting, self._lacks[charge])
+            heads = [head for row, head in self._reserved.items() if row in before]
+            yield Queued(waiting, self._lacks[charge], heads[0])
             return
 
         # 2. Book it. If one of thousands of equal pods has no room, the others have none either.
@@ -273,7 +275,7 @@ class _Queue:
         """
         # 1. What it adds to each row, and which rows are short. If too many creates are under way, none is known.
         if short is None:
-            self._reserved |= rows
+            self._reserved |= dict.fromkeys(rows, waiting.uid)
             return
         usage, adds = self._copy.usage, self._copy.draft.added_by(booking)
         missing = {row: usage[row] + gpus - row.hard for row, gpus in adds.items() if gpus > 0}
@@ -287,7 +289,7 @@ class _Queue:
         if until and until <= self._view.ended.now():
             self._overstayed |= lacking
         else:
-            self._reserved |= lacking
+            self._reserved |= dict.fromkeys(lacking, waiting.uid)
             for row in missing:
                 ends = max((missing[each] for each in lacking if _is_part_of(each, row)), default=Decimal(0))
                 gpus = adds[row] if row in lacking else max(adds[row] - ends, Decimal(0))

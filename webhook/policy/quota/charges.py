@@ -6,6 +6,7 @@ A gang is charged as a whole.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 
 import msgspec
 from msgspec import structs
@@ -117,22 +118,35 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
         """Return the tenant's rows that it uses, the most useful in a refusal first.
 
-        That is a budget that is used up, then the narrowest row.
+        Those are the budgets that are used up: what refuses, and of these the last to have new hours. Then come the
+        rows of GPUs, the narrowest first.
         """
-        drawn = (row for row in tenant.bounds if row.counts(self.tier, self.flavor))
-        return sorted(drawn, key=lambda row: (row.spent is None, row.tier is None, row.flavor is None))
+        drawn = [row for row in tenant.bounds if row.counts(self.tier, self.flavor)]
+        spent = sorted((row for row in drawn if row.spent), key=lambda row: row.on_exceed != "Deny")
+        of_gpus = (row for row in drawn if not row.spent)
+        return [*spent, *sorted(of_gpus, key=lambda row: (row.tier is None, row.flavor is None))]
 
 
 class Shortfall(msgspec.Struct, frozen=True):
     """The first row without room, the whole charge on it, and its usage by all others.
 
-    `reserved` is the part of the usage that is reserved for the queue.
+    `reserved` is the part of the usage that is reserved for the queue. That counts against some tiers alone, so
+    `in_tier` is the usage that it meets in each tier; empty where nothing is reserved.
     """
 
     charge: Charge
     row: QuotaRow
     usage: Usage
     reserved: Usage = msgspec.field(default_factory=dict)
+    in_tier: Mapping[str, Usage] = msgspec.field(default_factory=dict)
+
+    def alternatives(
+        self, tenant: Tenant, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
+    ) -> dict[Tier, Decimal | None]:
+        """Return the tiers in which the charge would fit, as the function `alternatives` does."""
+        usages = ((tier, self.in_tier.get(tier.name, self.usage)) for tier in tiers)
+        found = (alternatives(self.charge, tenant, usage, [tier], bounds) for tier, usage in usages)
+        return dict(chain.from_iterable(found))
 
 
 class QuotaVerdict(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Protocol
 
 import msgspec
@@ -27,8 +27,8 @@ NOT_OPENED = "GateNotOpened"
 class QueuedWorkload(msgspec.Struct, frozen=True):
     """A queued workload, or a single pod. `since` is when it was first queued, in RFC 3339.
 
-    `uid` is that of the gang, or of the owner that made the pods, or of the pod. `short` is the row that has no room;
-    "" if it is behind others, or waits for its gate alone.
+    `uid` is that of the gang, or of the owner that made the pods, or of the pod. `short` is a row that has no room for
+    it, "" for none, and `behind` the position from 1 of the one that it may not pass, 0 for none.
     """
 
     namespace: str
@@ -39,6 +39,7 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
     gpus: Decimal
     since: str
     short: str = ""
+    behind: int = 0
 
     @property
     def same_position(self) -> tuple[str, str, str]:
@@ -58,6 +59,8 @@ class QueuePosition(Protocol):
     def gpus(self) -> Decimal | int | float: ...
     @property
     def short(self) -> str: ...
+    @property
+    def behind(self) -> int: ...
 
 
 def of_tier(place: QueuePosition) -> bool:
@@ -66,16 +69,11 @@ def of_tier(place: QueuePosition) -> bool:
 
 
 def blocked_by(places: Sequence[QueuePosition], nth: int) -> str:
-    """Return the first workload that keeps that position back, counted from 1; "" if none is before it.
-
-    A row that both draw on has no room for it. A row of a tier keeps only workloads of that tier back.
-    """
+    """Return the workload that keeps that position back, counted from 1; "" if it waits for none."""
     own = places[nth - 1]
-    short = (each for each in islice(places, nth - 1) if each.short)
-    blocking = (each for each in short if own.tier == each.tier or not of_tier(each))
-    head = next(blocking, places[nth - 2] if nth > 1 else None)
-    if head is None:
+    if not 0 < own.behind <= len(places):
         return ""
+    head = places[own.behind - 1]
     where = "" if head.namespace == own.namespace else f" in {head.namespace}"
     return f"{head.workload}{where} (needs {written_gpus(Decimal(str(head.gpus)))})"
 
@@ -122,7 +120,8 @@ def _shown(place: QueuedWorkload) -> dict[str, Any]:
     said: dict[str, Any] = {"namespace": place.namespace, "workload": place.workload, "uid": place.uid}
     said |= {"tier": place.tier} if place.tier else {}
     said |= {"pods": place.pods, "gpus": written(place.gpus), "since": place.since}
-    return said | ({"short": place.short} if place.short else {})
+    said |= {"short": place.short} if place.short else {}
+    return said | ({"behind": place.behind} if place.behind else {})
 
 
 class NoRoom(msgspec.Struct, frozen=True):
@@ -184,11 +183,9 @@ def order_of_queue(tenant: Tenant) -> Phrase:
     return Phrase("order-strict", tenant=tenant.name)
 
 
-def would_be_queued(tenant: str, no_room: NoRoom | None, line: int) -> Phrase:
+def would_be_queued(tenant: str, no_room: NoRoom, line: int) -> Phrase:
     """Return what a pod that is created now would wait for, with so many workloads in the queue."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
-    if no_room is None:
-        return Phrase("would-wait-behind", tenant=tenant, waiting=waiting)
     row, hard = no_room.row, no_room.hard
     others = Phrase("and-queued", waiting=waiting) if line else ""
     if no_room.hours:

@@ -97,10 +97,10 @@ def pod_fit(
     """
     full = _in_the_way(short, (short.charge,), tenant)
     charge, bounds = full.charge, {tier: room.left for tier, room in native.items()}
-    offered = dict(alternatives(charge, tenant, full.usage, tiers, bounds))
+    offered = full.alternatives(tenant, tiers, bounds)
     if charge.gpus > full.row.hard and not full.row.spent:
         return fit_over_quota(too_large(full.row, charge, tenant, tiers, what, now=offered), tenant, short.row)
-    own = {} if full.row.spent else dict(alternatives(charge, tenant, full.usage, tiers))
+    own = {} if full.row.spent else full.alternatives(tenant, tiers)
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
     fits = _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower))
     return fit_over_quota(_no_room_on(full, tenant, what, fits), tenant, short.row)
@@ -132,7 +132,7 @@ def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> 
     if tenant.action(short.row) != "Demote":
         return short
     found = shortfall(charges, tenant.bounding_every_tier(), short.usage)
-    return structs.replace(found, reserved=short.reserved) if found else short
+    return structs.replace(found, reserved=short.reserved, in_tier=short.in_tier) if found else short
 
 
 def too_large(
@@ -173,7 +173,7 @@ def no_room_for_gang(
     `floor`: it would run with so many, and asks for more.
     """
     short = _in_the_way(short, gang.charges, tenant)
-    row, offered = short.row, dict(alternatives(short.charge, tenant, short.usage, tiers))
+    row, offered = short.row, short.alternatives(tenant, tiers)
     if row.spent:
         return _no_room_on(short, tenant, what, _would_fit(offered, tenant))
     left = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))

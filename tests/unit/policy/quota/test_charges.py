@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import a_pod, a_policy, a_tenant
 from tests.builders.words import sentence
@@ -15,7 +16,7 @@ from webhook.policy.quota.charges import (
     tier_counted,
 )
 from webhook.policy.quota.refusals import pod_fit, too_large
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, SpentBudget, Tenant
 
 TIERS = a_policy().tiers
 ALPHA = (
@@ -172,3 +173,11 @@ def test_a_deleted_pod_is_charged_until_it_has_ended_unless_the_policy_says_at_o
     assert charge_of(pod, (), a_policy()) is not None
     assert charge_of(pod, (), at_once) is None
     assert charge_of(a_pod().asking(2).view(), (), at_once) is not None
+
+
+def test_of_used_up_budgets_the_one_that_refuses_comes_first_and_then_the_last_to_have_new_hours() -> None:
+    hours = SpentBudget(Decimal(5), Decimal(5), "1 December 2026")
+    by_week = QuotaRow(Decimal(0), on_exceed="Hold", spent=hours)
+    by_day, refusing = replace(by_week, tier="gpu-training"), replace(by_week, on_exceed="Deny")
+    assert gpus("1").rows(replace(ALPHA, spent=(by_week, by_day)))[:3] == [by_week, by_day, TRAINING]
+    assert gpus("1").rows(replace(ALPHA, spent=(by_day, refusing)))[:2] == [refusing, by_day]

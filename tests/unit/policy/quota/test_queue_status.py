@@ -44,7 +44,7 @@ def test_a_status_says_how_many_wait_in_each_tier_and_who_is_first() -> None:
         "since": "2026-11-26T17:00:00Z",
         "short": "gpu-training",
     }
-    assert "short" not in text["entries"][1]
+    assert not {"short", "behind"} & text["entries"][1].keys()
 
 
 def test_pods_of_one_workload_that_follow_one_another_share_a_place() -> None:
@@ -67,6 +67,8 @@ def test_nobody_waits() -> None:
 
 def test_the_first_that_lacks_room_is_named_to_those_behind_it_with_its_namespace_if_that_is_another() -> None:
     line = [a_place("a", gpus=4, short="gpu-training"), a_place("b"), a_place("c", namespace="other")]
+    line[1:] = (replace(each, behind=1) for each in line[1:])
+    assert QueueStatus.of(line).status()["entries"][1]["behind"] == 1
     assert [blocked_by(line, nth) for nth in (1, 2, 3)] == [
         "",
         "Job/a (needs 4 GPUs)",
@@ -74,11 +76,11 @@ def test_the_first_that_lacks_room_is_named_to_those_behind_it_with_its_namespac
     ]
 
 
-def test_a_row_of_a_tier_keeps_only_that_tier_back_and_the_total_all() -> None:
-    line = [a_place("a", short="gpu-training on h100"), a_place("b", tier="gpu-batch"), a_place("c", tier="gpu-batch")]
-    assert blocked_by(line, 3) == "Job/b (needs 1 GPU)", "the one before it, because none is known to block"
-    line[0] = a_place("a", short="total")
-    assert blocked_by(line, 3) == "Job/a (needs 1 GPU)"
+def test_who_is_behind_nobody_that_is_shown_is_kept_back_by_none() -> None:
+    line = [a_place("a", short="gpu-training on h100"), a_place("b", tier="gpu-batch")]
+    assert blocked_by(line, 2) == ""
+    line[1] = replace(line[1], behind=30)
+    assert blocked_by(line, 2) == ""
 
 
 def test_what_a_pod_reads() -> None:
@@ -99,7 +101,7 @@ def test_what_a_pod_reads() -> None:
     )
     text = why_queued(Decimal("0.5"), "alpha", None, "", (1, 7))
     assert sentence(text) == (
-        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and it is at the head of the queue; "
+        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and nobody before it keeps it back; "
         "position 1 of 7"
     )
 
@@ -111,5 +113,3 @@ def test_what_a_new_pod_would_wait_for() -> None:
     assert sentence(text).startswith(
         "is queued: tenant alpha uses 4 of 6 of gpu-training, plus 2 reserved for pods queued earlier, and 1 workload"
     ), "no GPU is counted twice"
-    text = would_be_queued("alpha", None, 1)
-    assert sentence(text) == "is queued: 1 workload waits in the queue of tenant alpha"
