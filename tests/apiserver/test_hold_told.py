@@ -73,7 +73,12 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Queuei
     assert queue_of(line)["tiers"] == [{"tier": "gpu-training", "pods": 5, "gpus": "6"}]
     first, second = queue_of(line)["entries"]
     assert (first["workload"], first["pods"], first["gpus"], first["short"]) == ("Job/gang", 4, "4", "gpu-training")
-    assert (second["workload"], second["gpus"], "short" in second) == ("Pod/behind", "2", False)
+    assert (second["workload"], second["gpus"], second["short"], second["behind"]) == (
+        "Pod/behind",
+        "2",
+        "gpu-training",
+        1,
+    )
     table = line.installed.cluster.kubectl("get", "tenantquota", tenant).stdout
     heading, row = table.splitlines()
     assert row[heading.index("QUEUED") :].split()[0] == "5"
@@ -81,7 +86,7 @@ def test_the_pod_its_workload_and_the_tenant_say_who_waits_for_what(line: Queuei
     # 2. The condition of the first pod of each, whose reason stays.
     of_gang = f"waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 1 when it came."
     behind = (
-        f"waits for 2 GPUs behind Job/gang (needs 4 GPUs), which comes before it in the queue of tenant {tenant}; "
+        f"waits for 2 GPUs behind Job/gang (needs 4 GPUs): tenant {tenant} uses 6 of 6 of gpu-training; "
         f"position 2 of 2 when it came. See TenantQuota/{tenant}."
     )
     line.installed.eventually(lambda: condition(line, "behind").get("message") == behind, "why it waits")
@@ -164,7 +169,7 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     why = asked("why-pending", "behind", here)
     assert "gpu-tiers.dev/quota: it is queued by the quota of its tenant." in why
     behind = (
-        f"It waits for 2 GPUs behind Job/gang (needs 4 GPUs), which comes before it in the queue of tenant {tenant}; "
+        f"It waits for 2 GPUs behind Job/gang (needs 4 GPUs): tenant {tenant} uses 6 of 6 of gpu-training; "
         "position 2 of 2. It starts by itself."
     )
     assert behind in why
@@ -173,7 +178,7 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     why = asked("why-pending", "job/gang", here)
     assert f"It waits for 4 GPUs: tenant {tenant} uses 6 of 6 of gpu-training; position 1 of 2." in why
 
-    sentence = f"is queued: tenant {tenant} uses 6 of 6 of gpu-training, and 2 workloads wait in its queue"
+    sentence = f"is queued: tenant {tenant} uses 6 of 6 of gpu-training, and 1 workload waits in its queue"
     assert sentence in asked("explain", "job/gang", here)
     assert sentence in asked("explain", "behind", here)
 
@@ -183,7 +188,7 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
     assert first.endswith("room in gpu-training")
-    assert second.endswith("the queue")
+    assert second.endswith("room in gpu-training")
 
 
 def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None:

@@ -167,7 +167,15 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
             return Phrase("queued-for-good", gpus=gpus, row=row, tenant=tenant, hard=hard, place=place)
         used, reserved = no_room.separate
         return Phrase(
-            "queued-for-room", gpus=gpus, row=row, tenant=tenant, used=used, hard=hard, reserved=reserved, place=place
+            "queued-for-room",
+            gpus=gpus,
+            behind=Aside("behind-another", before=before) if before else Aside("behind-nobody"),
+            tenant=tenant,
+            row=row,
+            used=used,
+            hard=hard,
+            reserved=reserved,
+            place=place,
         )
     if before:
         return Phrase("queued-behind", gpus=gpus, tenant=tenant, before=before, place=place)

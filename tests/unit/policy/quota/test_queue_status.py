@@ -84,8 +84,10 @@ def test_who_is_behind_nobody_that_is_shown_is_kept_back_by_none() -> None:
 
 
 def test_what_a_pod_reads() -> None:
-    text = why_queued(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
+    text = why_queued(Decimal(4), "alpha", FULL, "", (3, 7))
     assert sentence(text) == "waits for 4 GPUs: tenant alpha uses 6 of 6 of gpu-training; position 3 of 7"
+    text = why_queued(Decimal(4), "alpha", FULL, "Job/a", (3, 7))
+    assert sentence(text).startswith("waits for 4 GPUs behind Job/a: tenant alpha uses 6 of 6 of gpu-training; ")
     text = why_queued(Decimal(8), "alpha", NoRoom("the total", Decimal(0), Decimal(6), never=True), "", (1, 7))
     assert sentence(text) == (
         "waits for 8 GPUs, but tenant alpha may use 6 of the total: it can never start. Ask for less; position 1 of 7"
