@@ -131,6 +131,10 @@ class _Maker:
                 return {"do": "rollout", "name": name, "to": r.randint(2, 9)}
             case "delete":
                 how = r.choice(["background", "background", "foreground", "orphan"])
+                # The Jobs that a JobSet left behind would keep the next one of its name from making its own for ever,
+                # and it reserves for them as long as it exists.
+                if how == "orphan" and self._names.get(name or "", {}).get("kind") == "JobSet":
+                    how = "background"
                 return {"do": "delete", "name": name, "how": how}
             case "suspend":
                 return {"do": r.choice(["suspend", "resume", "resume"]), "name": name}
