@@ -195,9 +195,9 @@ async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place:
         for row in rows:
             own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
             if own and own + Decimal(str(each.gpus)) > row.hard:
-                whose = "Its" if each is place else f"{each.workload} comes before it, and its"
+                subject = "Its" if each is place else f"{each.workload} comes before it, and its"
                 of = f"the {written_gpus(row.hard)} of {row.subject}"
-                return f"{whose} own pods use {written(own)} of {of}, so waiting does not help: scale it down."
+                return f"{subject} own pods use {written(own)} of {of}, so waiting does not help: scale it down."
     return ""
 
 
