@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import a_policy
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.lost_nodes import running_on_lost_nodes
+from webhook.cli.why_pending.lost_pods import running_on_lost_nodes
 from webhook.cli.why_pending.reasons import pod_waits
 from webhook.kube.errors import Forbidden
 from webhook.objects.view import Tree

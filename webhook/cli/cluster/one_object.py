@@ -14,7 +14,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.cli.cluster.reader import ClusterReader, CommandLookups, cluster_reader
-from webhook.cli.manifests.documents import BadInput
+from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.listed import priority_classes
 from webhook.cluster.offline import ReadOnce, ReadOnceCluster, classes_in
@@ -27,14 +27,15 @@ from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions
 from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
-from webhook.objects.refusal import Unreadable
-from webhook.objects.view import Tree, at, view
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindTable
 from webhook.policy.workloads.pod_groups import LOOKED_UP
-from webhook.policy.workloads.workload import Devices, Workload
+from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload import Devices, Workload, has_ended, is_suspended, manager_elsewhere
 from webhook.report.latest import EVENT
 from webhook.report.lint.snapshot import Part
 from webhook.report.waiting import REASONS, Eviction, RefusedPods, refused_pods, reported_at
@@ -287,3 +288,44 @@ async def _made_by(
         if reference and known[reference.uid]:
             made.append(each)
     return made
+
+
+def asks_for_none(document: Document, kinds: KindTable) -> str:
+    """Return why a workload's own controller makes no pods, by its spec and its end; "" if it does.
+
+    An earlier refusal of its pods does not matter then. A suspended CronJob leaves its active Jobs alone.
+    """
+    tree, row = document.tree, kinds.by_kind.get(document.group_kind)
+    if has_ended(tree):
+        found = [each for each in listed(at(tree, "status.conditions")) if isinstance(each, dict)]
+        failed = next((each for each in found if each.get("type") == "Failed" and each.get("status") == "True"), None)
+        end = f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
+        return f"It has {end}, and makes no pods any more."
+    if is_suspended(tree) and not listed(at(tree, "status.active")):
+        by = "by a queue such as Kueue or by hand"
+        return f"It is suspended (spec.suspend), so it has no pods until it is resumed, {by}."
+    if document.kind == "Deployment" and at(tree, "spec.paused") is True and not at(tree, "status.replicas"):
+        return f"It is paused (spec.paused): it makes no pods until kubectl rollout resume deployment/{document.name}."
+    if row and row.managed_by and (manager := manager_elsewhere(tree, row)):
+        return f"{manager} manages it ({row.managed_by.field}), so no controller of this cluster makes its pods."
+    return "It asks for no pod: its count is 0." if pods_asked(document, kinds) == 0 else ""
+
+
+def pods_asked(document: Document, kinds: KindTable) -> int | None:
+    """Return how many pods a workload asks for; None if unknown."""
+    row = kinds.by_kind.get(document.group_kind)
+    try:
+        counts = [each.count for each in pod_templates(document.tree, row)] if row else []
+    except Refused:
+        return None
+    return sum(counts) if counts else None
+
+
+def has_all_pods(document: Document, exist: int, due: int) -> bool:
+    """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
+    status = document.tree.get("status") or {}
+    if document.group == "apps" and "replicas" in status:
+        exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
+    if isinstance(completions := at(document.tree, "spec.completions"), int):
+        due = min(due, completions - status.get("succeeded", 0))
+    return 0 < due <= exist and at(document.tree, "spec.schedule") is None  # a CronJob's next Job is another one

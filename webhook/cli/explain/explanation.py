@@ -13,9 +13,16 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of, gang_of_pod, usage_met
 from webhook.admission.reviewer import Verdict
-from webhook.cli.cluster.one_object import AskedCluster, eviction_of, kubectl_name, last_refusal, pods_of_workload
+from webhook.cli.cluster.one_object import (
+    AskedCluster,
+    asks_for_none,
+    eviction_of,
+    has_all_pods,
+    kubectl_name,
+    last_refusal,
+    pods_of_workload,
+)
 from webhook.cli.cluster.target import OF_A_VERDICT
-from webhook.cli.cluster.wanted_pods import asks_for_none, has_all_pods
 from webhook.cli.cluster.workloads import as_new
 from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
 from webhook.cli.explain.replacement import evicted_first, ledger_without, ledger_without_gang

@@ -1,14 +1,14 @@
 """Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of nodes, devices of DRA."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.cli.cluster.one_object import AskedCluster, events_about
 from webhook.cli.manifests.documents import Document
-from webhook.cli.why_pending.device_evictions import device_evictions
 from webhook.cluster.listed import (
     GpuNode,
     PodSummary,
@@ -18,24 +18,33 @@ from webhook.cluster.listed import (
     no_claims,
     pods_with_json,
 )
-from webhook.kube.client import path
+from webhook.cluster.scheduling_view import listed_state
+from webhook.cluster.webhook_configurations import exempt_namespaces, webhook_configurations
+from webhook.kube.client import RFC_3339, path
 from webhook.kube.discovery import server_version
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Phrase, Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.checkpoint.work_lost import work_since
 from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice, WantedDevices, inventory
+from webhook.policy.preemption.cluster_state import ClusterState, Rules
+from webhook.policy.preemption.decide_preemption import decide_preemption
+from webhook.policy.preemption.failures import MOST_FAILURES, NO_FAILURES, failures, next_try, paused_until
+from webhook.policy.preemption.pod_state import PodState, SchedulablePod, pod_state
+from webhook.policy.preemption.preemptor import EvictionPlan
+from webhook.policy.preemption.reservation import Reservation, reservations
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.gpu_supply import evicts_for_devices
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.report.device_room import EVICTS_NOBODY, DeviceUse, room_by_devices
 from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, merged, room_by_own_pods, room_for
+from webhook.report.posture import NodeReservation, reservations_shown
 from webhook.report.waiting import WhyPending, lacks_a_volume, lacks_of, scheduler_says
-from webhook.sentences.sentence import problem_text
+from webhook.sentences.sentence import problem_text, sentence
 
 
 async def unscheduled(
@@ -298,3 +307,52 @@ def _rooms_of(claim: DeviceClaim, waiting: Waiting, nodes: list[NodeForPod], use
         yield Room(asks, (f"{asks} holds its devices on {node_names[0]} already, so it can start there alone.",), None)
     elif not claim.is_allocated:
         yield from (room_by_devices(waiting, wanted, nodes, use) for _, wanted in claim.wanted())
+
+
+class DeviceEvictions(msgspec.Struct, frozen=True):
+    """The sentences on who is evicted for a pod and which nodes are reserved, and the namespaces that are exempt."""
+
+    sentences: tuple[str, ...] = ()
+    exempt: frozenset[str] = frozenset()
+
+
+async def device_evictions(asked: AskedCluster, tree: Tree, now: datetime) -> DeviceEvictions:
+    policy, reader = asked.policy, asked.reader
+    if policy.device_preemption != "On":
+        return DeviceEvictions((EVICTS_NOBODY,))
+    reading = listed_state(reader.client, policy, now.timestamp())
+    state = await reader.part("evictions", reading, None, "who may be evicted for it")
+    if state is None:
+        return DeviceEvictions()
+    lost = "which namespaces are exempt from eviction"
+    exempt = exempt_namespaces(await reader.part("configurations", webhook_configurations(reader.client), (), lost))
+    pod, there = pod_state(view(tree, SchedulablePod), policy), reservations(state)
+    known = asked.cluster.known
+    tenant = known.tenant(await known.namespace(pod.namespace))
+    elsewhere = frozenset({pod.namespace} if tenant is not None and tenant.charged_elsewhere else ())
+    own = _own(pod, state, Rules(policy, exempt, elsewhere), there)
+    others = reservations_shown(each for each in there if pod.uid not in each.pods)
+    return DeviceEvictions((own, *(f"{_capital(each.said)}." for each in others)), exempt)
+
+
+def _own(pod: PodState, state: ClusterState, rules: Rules, there: Iterable[Reservation]) -> str:
+    if (own := next((each for each in there if pod.uid in each.pods), None)) is not None:
+        return f"{_capital(NodeReservation.of(own, pod.shown).said_to_its_pod)}."
+    known = failures(state)
+    if state.now < (again := max(next_try(pod.gang, known), paused_until(pod.namespace, known))):
+        if (times := known.get(pod.gang, NO_FAILURES).count) >= MOST_FAILURES:
+            why = Phrase("preemption-failed-before", times=times)
+        else:
+            why = Phrase("preemption-paused", until=datetime.fromtimestamp(again, UTC).strftime(RFC_3339))
+        return f"{_capital(sentence(why))}."
+    answer = decide_preemption(pod.gang, state, rules)
+    if isinstance(answer, EvictionPlan) and answer.victims:
+        victims = tuple(each.shown for each in answer.victims)
+        answer = Phrase("nodes-to-reserve", nodes=answer.nodes, pods=victims)
+    elif isinstance(answer, EvictionPlan):
+        answer = Phrase("preemption-holders-ending", node=answer.nodes[0], pod=pod.shown)
+    return f"gpu-tiers: {sentence(answer)}."
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
