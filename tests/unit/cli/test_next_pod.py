@@ -9,7 +9,7 @@ from tests.builders import a_deployment, a_job, a_pod, a_tenant
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Tree
 from tests.unit.cli.conftest import Answering
-from tests.unit.cli.test_person_asks import lists, says
+from tests.unit.cli.test_person_asks import a_stored_pod, lists, says
 from tests.unit.cli.test_person_waits import (
     DEPLOYMENTS,
     OVER_QUOTA,
@@ -78,6 +78,27 @@ def test_nobody_ends_the_old_pods_of_a_rollout_for_hours_that_are_used_up(
     text = "\n".join(says(answering, tmp_path, a_rollout(quota, gated=gated), "why-pending", "deployment/web"))
     assert "stuck" not in text
     assert "maxSurge" not in text
+
+
+def test_who_waits_for_hours_reads_when_there_are_new_ones_and_no_other_time(
+    answering: Answering, tmp_path: Path
+) -> None:
+    """Pods whose deadline is known bring GPUs, and no hours."""
+    quota = out_of_hours("Hold")
+    entry = {
+        "namespace": "team-alpha",
+        "workload": "Pod/p",
+        "uid": "uid-p",
+        "tier": "gpu-batch",
+        "pods": 1,
+        "gpus": "2",
+    }
+    line = {"entries": [{**entry, "short": "GPU-hours of gpu-batch"}], "pods": 1, "workloads": 1}
+    quota["status"]["queue"] = line
+    api = ApiOfObjects(lists(a_stored_pod("p", gate="gpu-tiers.dev/quota"), quotas=(quota,)))
+    text = "\n".join(says(answering, tmp_path, api, "why-pending", "p"))
+    assert "new hours on 1 December 2026" in text
+    assert "It has room by" not in text
 
 
 @pytest.mark.parametrize("on_exhausted", ["Demote", "Warn"])

@@ -165,7 +165,9 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     if stuck:
         return tuple(position)
     flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place, own)
-    line = () if place.for_hours else shown.queue.entries[: place.nth]  # no end of a pod brings new hours
+    if place.for_hours:  # no end of a pod brings new hours
+        return (*position, *roomy)
+    line = shown.queue.entries[: place.nth]
     return (*position, *roomy, *[each async for each in _estimate(asked, version, line, flavor)])
 
 
