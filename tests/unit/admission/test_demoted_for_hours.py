@@ -73,3 +73,13 @@ def test_a_used_up_budget_that_refuses_does_so_in_a_tenant_with_a_queue(used_hou
     answer = asyncio.run(FakeApi(tenant).create(a_pod("p").asking(2).of_tier("gpu-training")))
     assert answer.allowed is queued
     assert queued or answer.sentence.startswith(f"exceeded quota: tenant alpha: {USED_UP}")
+
+
+def test_who_has_neither_hours_nor_room_below_reads_which_tiers_would_take_it_once_they_have_room() -> None:
+    tenant = a_borrower().allowing("1", tier="gpu-batch").allowing("1", tier="gpu-interactive")
+    world = FakeApi(tenant)
+    for tier in ("gpu-batch", "gpu-interactive"):
+        assert asyncio.run(world.create(a_pod(tier).asking(1).of_tier(tier))).allowed
+    refused = asyncio.run(world.create(a_pod("p").asking(1).of_tier("gpu-training"))).sentence
+    assert f"tenant alpha: {USED_UP}" in refused
+    assert "once there is room: gpu-batch, gpu-interactive" in refused

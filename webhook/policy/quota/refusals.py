@@ -100,7 +100,10 @@ def pod_fit(
     offered = full.alternatives(tenant, tiers, bounds)
     if charge.gpus > full.row.hard and not full.row.spent:
         return fit_over_quota(too_large(full.row, charge, tenant, tiers, what, now=offered), tenant, short.row)
-    own = {} if full.row.spent else full.alternatives(tenant, tiers)
+    if full.row.spent:
+        fits = _without_hours(full, tenant, tiers, offered)
+        return fit_over_quota(_no_room_on(full, tenant, what, fits), tenant, short.row)
+    own = full.alternatives(tenant, tiers)
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
     fits = _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower))
     return fit_over_quota(_no_room_on(full, tenant, what, fits), tenant, short.row)
@@ -125,6 +128,17 @@ def _no_room_on(short: Shortfall, tenant: Tenant, what: Phrase | str, fits: Asid
         flavor=_flavor_unnamed(short.charge, short.row),
         fits=fits,
     )
+
+
+def _without_hours(
+    short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], offered: Mapping[Tier, Decimal | None]
+) -> Aside:
+    """Return where it would fit before there are new hours: where it is demoted for them, also once there is room."""
+    if tenant.action(short.row) != "Demote":
+        return _would_fit(offered, tenant)
+    others = (tier for tier in tiers if tier.name != short.charge.tier)
+    ever = [tier for tier in others if never_fits(structs.replace(short.charge, tier=tier.name), tenant) is None]
+    return _would_ever_fit(ever, offered, tenant)
 
 
 def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
@@ -175,7 +189,7 @@ def no_room_for_gang(
     short = _in_the_way(short, gang.charges, tenant)
     row, offered = short.row, short.alternatives(tenant, tiers)
     if row.spent:
-        return _no_room_on(short, tenant, what, _would_fit(offered, tenant))
+        return _no_room_on(short, tenant, what, _without_hours(short, tenant, tiers, offered))
     left = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
