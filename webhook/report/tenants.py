@@ -1,6 +1,6 @@
 """Tenants as their TenantQuotas show them: each row's limit and usage, and the problems."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -78,8 +78,8 @@ class RowShown(Shown, frozen=True):
 class QueuedShown(Shown, frozen=True):
     """A queued workload. `uid` is its pods' owner's.
 
-    `short` is a row without room for it, or the budget if it is `for_hours`; "" for none. `behind` is the position of
-    the one that it may not pass, 0 for none.
+    `short` is a row without room for it, or the budget if it is `for_hours`; "" for none. `per` is how often
+    that budget has new hours, and `behind` the position of the one that it may not pass, 0 for none.
     """
 
     nth: int
@@ -92,11 +92,14 @@ class QueuedShown(Shown, frozen=True):
     since: str
     short: str
     for_hours: bool = False
+    per: str = ""
     behind: int = 0
 
     @property
     def waits_for(self) -> str:
-        return f"{'new' if self.for_hours else 'room in'} {self.short}" if self.short else "the queue"
+        if self.for_hours:
+            return f"new {self.short}" if self.per else "the end of the budget"
+        return f"room in {self.short}" if self.short else "the queue"
 
 
 class QueueShown(Shown, frozen=True):
@@ -168,7 +171,7 @@ def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantSh
     waiting = _trees(mapped(status.get("pending")).get("rows"))
     pending = {str(each.get("row")): as_number(_gpus(each.get("gpus"))) for each in waiting}
     elsewhere = found.tenant is not None and found.tenant.charged_elsewhere
-    budgets = frozenset(each.row.label for each in found.tenant.budgets) if found.tenant else frozenset[str]()
+    budgets = {each.row.label: each.per or "" for each in found.tenant.budgets} if found.tenant else {}
     return TenantShown(
         name=found.name,
         rows=tuple(_rows(_trees(status.get("usage")), pending, found.tenant)),
@@ -207,7 +210,7 @@ def not_ready(found: TenantQuota) -> str:
     return f"{ready.get('reason', 'NotReady')}: {ready.get('message', '')}" if is_false else ""
 
 
-def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
+def _queue(status: dict[str, Any], budgets: Mapping[str, str]) -> QueueShown:
     shown = []
     for nth, entry in enumerate(_trees(status.get("entries")), 1):
         namespace, workload, uid, tier, since, short = (
@@ -215,7 +218,8 @@ def _queue(status: dict[str, Any], budgets: Collection[str]) -> QueueShown:
         )
         pods, gpus = _number(entry.get("pods")), as_number(_gpus(entry.get("gpus")))
         behind = _number(entry.get("behind"))
-        of_it = QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short, short in budgets, behind)
+        of_it = QueuedShown(nth, namespace, workload, uid, tier, pods, gpus, since, short)
+        of_it = replace(of_it, for_hours=short in budgets, per=budgets.get(short, ""), behind=behind)
         shown.append(of_it)
     gpus = as_number(sum((_gpus(each.get("gpus")) for each in _trees(status.get("tiers"))), Decimal(0)))
     return QueueShown(_number(status.get("pods")), gpus, _number(status.get("workloads")), tuple(shown))

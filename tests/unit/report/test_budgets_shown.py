@@ -85,6 +85,9 @@ def test_a_budget_between_two_times_is_shown_with_both() -> None:
     tree["status"]["budgets"] = [{**note, "per": None, "from": begins, "until": ends}]
     _, hours = usage_answer([tenant_shown(tenant_quota_of(tree))]).tables
     assert hours.rows[0][2:6] == (f"from {begins}", "0", "600", ends)
+    waits = QueuedShown(1, "lab", "Pod/p", "u", "gpu-training", 1, 2, "", "GPU-hours of gpu-training", for_hours=True)
+    assert waits.waits_for == "the end of the budget", "there are no new hours"
+    assert replace(waits, per="Day").waits_for == "new GPU-hours of gpu-training"
 
 
 def test_the_page_tells_used_up_hours_from_a_full_row_and_what_follows() -> None:

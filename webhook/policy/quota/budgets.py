@@ -15,6 +15,7 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import AdmissionWarning, Phrase
 from webhook.objects.times import calendar_period, date_text, rfc3339, unix_seconds
 from webhook.objects.view import listed
+from webhook.policy.quota.charges import what_renews
 from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, Tenant, row_name
 
 HOUR = 3600
@@ -83,7 +84,7 @@ def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
     # Whoever waits for several budgets waits for the last of them.
     over.sort(key=lambda each: each[1].span.until or float("inf"), reverse=True)
     spent = (
-        replace(each.row, spent=SpentBudget(each.gpu_hours, used_hours(each, used), _renews(each, used)))
+        replace(each.row, spent=SpentBudget(each.gpu_hours, used_hours(each, used), _until(each, used), each.per or ""))
         for each, used in over
     )
     return replace(tenant, rows=rows, spent=tuple(spent), rows_of_spec=of_spec)
@@ -95,9 +96,9 @@ def is_used_up(budget: Budget, used: Used) -> bool:
 
 def state_of(budget: Budget, used: Used) -> Phrase:
     """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
-    name, out, when = row_name(budget.tier, budget.flavor), used.runs_out(budget), _renews(budget, used)
+    name, out, when = row_name(budget.tier, budget.flavor), used.runs_out(budget), _until(budget, used)
     percent = int(100 * used.gpu_seconds / HOUR / budget.gpu_hours) if budget.gpu_hours else 100
-    of, renews = f" of {name}" if name else "", Phrase("new-hours", when=when) if when else ""
+    of, renews = f" of {name}" if name else "", what_renews(when, budget.per or "")
     ends = Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else ""
     hours, total = used_hours(budget, used), budget.gpu_hours
     return Phrase("hours-used", used=hours, hours=total, of=of, percent=percent, renews=renews, out=ends)
@@ -151,8 +152,8 @@ def used_hours(budget: Budget, used: Used) -> Decimal:
     return max(hours, budget.gpu_hours) if is_used_up(budget, used) else hours
 
 
-def _renews(budget: Budget, used: Used) -> str:
-    return date_text(used.span.until, budget.zone) if budget.per and used.span.until else ""
+def _until(budget: Budget, used: Used) -> str:
+    return date_text(used.span.until, budget.zone) if used.span.until else ""
 
 
 # --- What the leader notes in the status.

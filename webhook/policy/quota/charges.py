@@ -166,11 +166,18 @@ def reserved_for_queue(gpus: Decimal) -> Aside:
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
+def what_renews(when: str, per: str) -> Phrase | str:
+    """Return the words for the end of a budget's period, at which it has new hours if it is `per` day or so."""
+    if not when:
+        return ""
+    return Phrase("new-hours", when=when) if per else Phrase("budget-ends", when=when)
+
+
 def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
     """Return the words for the usage of a row, in parts that add up; `reserved` is the part for the queue."""
     if row.spent:
         of = row_name(row.tier, row.flavor)
-        renews = Phrase("new-hours", when=row.spent.renews) if row.spent.renews else ""
+        renews = what_renews(row.spent.renews, row.spent.per)
         of, used, hours = f" of {of}" if of else "", row.spent.used, row.spent.gpu_hours
         return Phrase("hours-used-up", used=used, hours=hours, of=of, renews=renews)
     for_queue = reserved.get(row, Decimal(0))

@@ -50,12 +50,13 @@ def row_name(tier: str | None, flavor: str | None) -> str:
 class SpentBudget(msgspec.Struct, frozen=True):
     """A budget of GPU-hours that is used up. `used` are at least as many, because what runs runs on.
 
-    `renews` says when there are new hours; "" for never.
+    `renews` says when there are new hours, or without `per` when the budget ends; "" for never.
     """
 
     gpu_hours: Decimal
     used: Decimal
     renews: str = ""
+    per: str = ""
 
 
 class QuotaRow(msgspec.Struct, frozen=True):
