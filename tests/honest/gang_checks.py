@@ -2,7 +2,7 @@
 
 from tests.honest.calm import Calm
 from tests.honest.expected import Expected
-from tests.honest.objects import GANG, Tree, created_at, gpus_of, is_active, is_deleting, is_gated, uid_of
+from tests.honest.objects import GANG, Tree, created_at, gpus_of, is_active, is_deleting, is_gated, is_terminal, uid_of
 from tests.honest.report import Report
 from tests.ledger.virtual_time import loop
 
@@ -85,7 +85,8 @@ class GangChecks:
         expected, uid = self._expected, uid_of(gang)
         tenant = expected.tenant_of(gang["metadata"]["namespace"])
         pods = expected.pods_of(gang)
-        admitted = [each for each in pods if is_active(each) and not is_gated(each) and gpus_of(each)]
+        # One that somebody deletes was admitted too.
+        admitted = [each for each in pods if not (is_terminal(each) or is_gated(each)) and gpus_of(each)]
         asked = sum(each.count for each in expected.declared(gang))
         if tenant is None or uid in self.grown or len(admitted) >= asked:
             return
