@@ -48,7 +48,8 @@ def test_what_is_created_after_its_end_is_refused_what_runs_runs_on_and_new_hour
         installed.eventually(used_up(installed, tenant), "its hours are used up")
         refused = installed.create(training("second", wide), namespace)
         assert "[budget-used-up]" in refused.stderr
-        assert "GPU-hours of gpu-training are used; this pod asks for 2 GPUs" in refused.stderr
+        assert "GPU-hours of gpu-training are used (the budget ends on " in refused.stderr
+        assert "; this pod asks for 2 GPUs" in refused.stderr
         other = gpu_pod("other", 2, tier="gpu-batch", node=wide)
         assert installed.create(other, namespace).code == 0, "another tier has its own hours"
         assert runs(installed, namespace, "first")
