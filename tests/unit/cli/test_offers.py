@@ -184,3 +184,15 @@ def test_what_is_reserved_for_itself_closes_no_tier(answering: Answering, tmp_pa
     quota = a_quota(uses("other", 4, "gpu-batch"), head, rows={None: 6, "gpu-batch": 4}, onExceed="Hold")
     said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone", gate="gpu-tiers.dev/quota"))
     assert "(one of gpu-training, gpu-serving, gpu-interactive)" in said
+
+
+def test_the_next_pod_of_a_deployment_that_is_scaled_beyond_its_row_is_queued(
+    answering: Answering, tmp_path: Path
+) -> None:
+    """Its pods start one by one, so it may start once another one ends."""
+    web = of_tier(a_deployment(a_pod().asking(1), name="web", replicas=6), "gpu-batch", replicas=4)
+    made = owned(stored(a_workload("apps/v1", "ReplicaSet", "web-1").json()), "Deployment", "web")
+    pods = [owned(a_stored_pod(f"web-1-{n}", node="node-a", phase="Running"), "ReplicaSet", "web-1") for n in range(2)]
+    quota = a_quota(*(uses(f"uid-web-1-{n}", 2, "gpu-batch") for n in range(2)), rows={None: 4}, onExceed="Hold")
+    said = explains(answering, tmp_path, "deployment/web", quota, *pods, **{DEPLOYMENTS: [web], REPLICASETS: [made]})
+    assert "can never start" not in said

@@ -226,7 +226,7 @@ async def _with_changes(
     # A slot is filled again at once, but not before there are new hours.
     in_slot = in_slot and not (decided.charge and tenant and any(row.spent for row in decided.charge.rows(tenant)))
     if not (there.message or gang or in_slot):
-        there = replace(there, waits_for=_waits_for(asked, decided, tenant, ledger, own))
+        there = replace(there, waits_for=_waits_for(asked, main.facts, decided, ledger, own))
     if has_ended(document.tree):
         return there
 
@@ -276,24 +276,23 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
     return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows, hours)
 
 
-def _waits_for(
-    asked: AskedCluster, decided: Decision, tenant: Tenant | None, ledger: Ledger, own: Collection[str]
-) -> str:
+def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Ledger, own: Collection[str]) -> str:
     """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room for it.
 
-    Who has room beside what the queue reserves against its tier starts at once, however many wait. `own` are the uids
-    under which it reserves GPUs for this one.
+    A pod that has room without what the queue reserves against its tier starts at once, however many wait. `own` are
+    the uids under which the queue reserves GPUs for it.
     """
-    charge = decided.charge
+    tenant, charge = facts.tenant, decided.charge
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return ""
     if not tenant.holds_on(charge.tier, charge.flavor):
         return ""
     tiers = asked.policy.tiers
-    whole = charge_of_all(decided.tier_request, charge)
+    whole = charge_of_all(decided.tier_request, charge) if gang_of_pod(facts) else charge
     if row := never_fits(whole, tenant):
-        never = Phrase("would-never-start", row=row.subject, tenant=tenant.name, hard=row.hard, gpus=whole.gpus)
-        return sentence(never)
+        return sentence(
+            Phrase("would-never-start", row=row.subject, tenant=tenant.name, hard=row.hard, gpus=whole.gpus)
+        )
     usage, _ = usage_met(ledger, tenant, tiers.rank(charge.tier), own=own)
     short = shortfall((charge,), tenant, usage)
     if short is None:
