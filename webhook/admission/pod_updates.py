@@ -72,14 +72,14 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if group is not None:
             whole = await self.ledger.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
             if not isinstance(whole, Booked):
-                short = self.with_reserved(whole, tenant)
+                short = self.in_each_tier(whole, tenant)
                 return verdict.fitted(pod_fit(short, tenant, tiers, what=f"group {group.name}"))
         uid, name, gang = pod.metadata.uid, pod.metadata.name, group.uid if group else ""
         booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=gang, rank=rank)
         answer = await self.ledger.book(booking, dry_run=dry_run)
         if isinstance(answer, Booked):
             return verdict
-        return verdict.fitted(pod_fit(self.with_reserved(answer, tenant), tenant, tiers))
+        return verdict.fitted(pod_fit(self.in_each_tier(answer, tenant), tenant, tiers))
 
 
 class ResourceClaimReviewer(Reviewer, frozen=True):

@@ -214,7 +214,7 @@ class PodReviewer(Reviewer, frozen=True):
             return structs.replace(verdict, refusal=misstated(pod, claimed(devices, self.policy)))
         asked, (tenant, charge) = decision.tier_request, charged
         native = await self.cluster.lookups.native_quotas(request.namespace)
-        short, group = self.with_reserved(answer, tenant), booking.group.name if booking.group else ""
+        short, group = self.in_each_tier(answer, tenant), booking.group.name if booking.group else ""
         rooms = native_rooms(asked.pod, short.charge.gpus, native, self.policy)
         what = f"group {group}" if group and short.charge.gpus > charge.gpus else POD
         return verdict.fitted(pod_fit(short, tenant, open_tiers(asked, short.charge), rooms, what))

@@ -9,7 +9,6 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
 from typing import Any, Self
 
 import msgspec
@@ -218,16 +217,15 @@ class Reviewer(msgspec.Struct, frozen=True):
                 return Refusal(Reason.TIER_ACCESS, "tier-not-for-user", user=user.username, tier=tier, may=may)
         return None
 
-    def with_reserved(self, short: Shortfall, tenant: Tenant) -> Shortfall:
-        """Return the shortfall with what is reserved for the queue, and the usage that it meets in each tier."""
+    def in_each_tier(self, short: Shortfall, tenant: Tenant) -> Shortfall:
+        """Return the ledger's shortfall with the usage in each tier, where the queue reserves anything."""
         tiers, reserved_for = self.policy.tiers, self.ledger.reserved_for_queue
         if not any(reserved_for(tenant).values()):
             return short
-        reserved = reserved_for(tenant, tiers.rank(short.charge.tier))
-        booked = {row: gpus - reserved.get(row, Decimal(0)) for row, gpus in short.usage.items()}
+        booked = {row: gpus - short.reserved[row] for row, gpus in short.usage.items()}
         met = ((each.name, reserved_for(tenant, tiers.rank(each.name))) for each in tiers)
         in_tier = {name: {row: gpus + its[row] for row, gpus in booked.items()} for name, its in met}
-        return structs.replace(short, reserved=reserved, in_tier=in_tier)
+        return structs.replace(short, in_tier=in_tier)
 
 
 def not_ours(request: Request) -> BadReview:

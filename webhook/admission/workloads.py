@@ -278,7 +278,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
                 others = tuple(each for each in verdict.warnings if each not in own)
                 lowered = replace(verdict, warnings=others).fitted(QuotaVerdict(None, (warning, *lower)))
                 return replace(lowered, assignment=assigned)
-        return verdict.fitted(decision.gang_fit(gang, tenant, self.with_reserved(answer, tenant)))
+        return verdict.fitted(decision.gang_fit(gang, tenant, self.in_each_tier(answer, tenant)))
 
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")

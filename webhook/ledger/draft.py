@@ -73,7 +73,9 @@ class Draft:
     @property
     def usage(self) -> Usage:
         """GPUs on each row, with all that was booked and those reserved for the queue."""
-        return self._with_reserved(self._books.usage, self._for_queue)
+        booked = self._books.usage
+        queued = free_for_queue(booked, self._for_queue, self._tenant)
+        return {row: gpus + queued[row] for row, gpus in booked.items()}
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         if self._account.namespaces.get(booking.namespace) != "open":
@@ -256,10 +258,6 @@ class Draft:
         else:
             own = {booking.holder, booking.gang or booking.controller}
         return [each for each in self._for_queue if each.rank >= booking.rank and each.uid not in own]
-
-    def _with_reserved(self, usage: Usage, heads: Collection[Entry]) -> dict[QuotaRow, Decimal]:
-        queued = free_for_queue(usage, heads, self._tenant)
-        return {row: gpus + queued[row] for row, gpus in usage.items()}
 
     def _shortfall_of_gang(
         self, booking: GangBooking, reservation: Entry, heads: Collection[Entry]

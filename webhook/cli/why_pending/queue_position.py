@@ -22,7 +22,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import first_of
-from webhook.objects.view import View, read, view
+from webhook.objects.view import Tree, View, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
 from webhook.policy.quota.native_quotas import native_rooms
@@ -70,14 +70,15 @@ def in_queue(
 
 
 def _why(tenant: TenantShown, place: QueuedShown, reserved: Mapping[str, Decimal], stuck: str) -> str:
+    row = next((each for each in tenant.rows if each.subject == place.short), None)
+    budget = next((each for each in tenant.budgets if each.row == place.short), None)
     short = None
-    for row in (each for each in tenant.rows if each.subject == place.short):
+    if row is not None:
         ahead, hard = reserved.get(row.subject, Decimal(0)), Decimal(str(row.hard))
         used, subject = Decimal(str(row.used + row.reserved)), "the total" if row.subject == "total" else row.subject
         short = NoRoom(subject, used + ahead, hard, never=place.gpus > row.hard, reserved=ahead)
-    for each in tenant.budgets:
-        if each.row == place.short:
-            short = NoRoom(each.row, Decimal(0), Decimal(0), hours=each.sentence)
+    elif budget is not None:
+        short = NoRoom(budget.row, Decimal(0), Decimal(0), hours=budget.sentence)
     before = blocked_by(tenant.queue.entries, place.nth)
     count = max(tenant.queue.workloads, place.nth)
     text = sentence(why_queued(Decimal(str(place.gpus)), tenant.name, short, before, (place.nth, count)))
@@ -156,7 +157,7 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     own = uids | {view(each, Named).metadata.uid for each in pods or ()}
     for_others = asked.ledger.reserved_for_queue(tenant, asked.policy.tiers.rank(place.tier if place else None), own)
     reserved = {row.label: gpus for row, gpus in for_others.items()}
-    stuck = await _stuck(asked, tenant, shown, place) if place else ""
+    stuck = await _stuck(asked, tenant, shown, place, pods or ()) if place else ""
     position = in_queue(shown, place, reserved, stuck)
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
@@ -171,20 +172,25 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     return (*position, *roomy, *[each async for each in _estimate(asked, version, line, flavor)])
 
 
-async def _stuck(asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown) -> str:
-    """Return that it, or a workload that keeps it back, waits for the GPUs of its own pods; "" for neither.
+async def _stuck(
+    asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown, own_pods: Iterable[Tree]
+) -> str:
+    """Return that it, or the workload that keeps it back, waits for the GPUs of its own pods; "" for neither.
 
     A Deployment can be scaled beyond its row, and its pods don't end by themselves. Those of a Job do.
     """
     kinds = asked.policy.kinds.by_kind
-    for each in (place, *(shown.queue.entries[: place.nth - 1] if tenant.hold_order == "Strict" else ())):
-        # Who has room by the row and is only behind others may lack it for all of its pods.
-        of_tier = [row for row in tenant.rows if row.tier in (None, each.tier) and not row.flavor]
-        rows = [row for row in tenant.rows if row.label == each.short] if each.short else of_tier
-        rows = [row for row in rows if each == place or row.tier in (None, place.tier)]
-        if not rows or each.namespace != place.namespace:
+    head = shown.queue.entries[place.behind - 1] if 0 < place.behind < place.nth else place
+    for each in dict.fromkeys((place, head)):
+        if each.namespace != place.namespace:
             continue
-        pods = await pods_of_workload(asked, each.namespace, each.uid)
+        # One that is only behind another may lack room for all of its pods.
+        rows = [
+            row
+            for row in tenant.rows
+            if (row.label == each.short if each.short else row.tier in (None, each.tier) and not row.flavor)
+        ]
+        pods = own_pods if each is place else await pods_of_workload(asked, each.namespace, each.uid)
         there = [(pod, view(pod, Pod)) for pod in running_pods(pods or ())]
         scales = [
             pod

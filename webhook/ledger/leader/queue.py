@@ -224,11 +224,10 @@ class _Queue:
                 return
         rows, booking = self._rows(waiting), waiting.gang or booking_of(waiting.first, self._tenant)
         charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
-        if before := rows & self._reserved.keys():
+        if head := next((head for row, head in self._reserved.items() if row in rows), ""):
             if not charge or charge not in self._lacks:
                 self._lacks[charge] = self._copy.draft.lacks(booking)
-            heads = [head for row, head in self._reserved.items() if row in before]
-            yield Queued(waiting, self._lacks[charge], heads[0])
+            yield Queued(waiting, self._lacks[charge], head)
             return
 
         # 2. Book it. If one of thousands of equal pods has no room, the others have none either.

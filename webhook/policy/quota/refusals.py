@@ -98,11 +98,11 @@ def pod_fit(
     full = _in_the_way(short, (short.charge,), tenant)
     charge, bounds = full.charge, {tier: room.left for tier, room in native.items()}
     offered = full.alternatives(tenant, tiers, bounds)
-    if charge.gpus > full.row.hard and not full.row.spent:
-        return fit_over_quota(too_large(full.row, charge, tenant, tiers, what, now=offered), tenant, short.row)
     if full.row.spent:
         fits = _without_hours(full, tenant, tiers, offered)
         return fit_over_quota(_no_room_on(full, tenant, what, fits), tenant, short.row)
+    if charge.gpus > full.row.hard:
+        return fit_over_quota(too_large(full.row, charge, tenant, tiers, what, now=offered), tenant, short.row)
     own = full.alternatives(tenant, tiers)
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
     fits = _would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower))
