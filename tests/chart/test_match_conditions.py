@@ -250,15 +250,16 @@ def test_a_workload_is_asked_about_again_when_a_person_changed_it(
 def test_a_workload_full_of_annotations_fails_no_condition(
     enforced: Release, namespace: str, request: pytest.FixtureRequest
 ) -> None:
-    """Shorter names than these, and so more of them, do not fit into the 256 KiB that an object's annotations have."""
+    """The conditions do not look through them, which would take seconds: each change of them is reviewed.
+
+    Shorter names than these, and so more of them, do not fit into the 256 KiB that an object's annotations have.
+    """
     cluster, many = enforced.cluster, {f"{number:x}": "" for number in range(50_000)}
     cluster.api.create(deployment(GPU, annotations=many), namespace)
     request.addfinalizer(lambda: cluster.api.delete("deployment/web", namespace=namespace))
     with forgiven(cluster, "apps.workloads.gpu-tiers.dev") as count:
         cluster.api.annotate("deployment/web", {"note": "1"}, namespace)
-        assert count() == 0
-        cluster.api.annotate("deployment/web", {"gpu-tiers.dev/checkpoint": "signl"}, namespace)
-        assert count() == 1
+        assert count()
     assert condition_errors(cluster) == 0
 
 

@@ -288,7 +288,7 @@ def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: 
 def test_templates_are_asked_about_by_the_annotations_that_are_warned_about(chart: Chart) -> None:
     for group in ("core", "apps", "batch"):
         condition = chart.entries()[f"{group}.workloads.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
-        (annotations,) = re.findall(r"exists\(a, a in (\[[^\]]*\])", condition)
+        (annotations,) = re.findall(r"(\[[^\]]*\])\.exists\(a, a in ", condition)
         assert annotations == str(list(ANNOTATIONS))
 
 

@@ -15,8 +15,8 @@ template arrives without the defaults of a pod.
 size({{ $pod }}.spec.?resourceClaims.orValue([])) > 0 ||
 has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" .root }} ||
-{{ $pod }}.?metadata.?labels.orValue({}).exists(l, l in {{ include "gpu-tiers.markingLabels" .root }}) ||
-{{ $pod }}.?metadata.?annotations.orValue({}).exists(a, a in ['gpu-fraction', 'gpu-memory'])
+{{ include "gpu-tiers.markingLabels" .root }}.exists(l, l in {{ $pod }}.?metadata.?labels.orValue({})) ||
+['gpu-fraction', 'gpu-memory'].exists(a, a in {{ $pod }}.?metadata.?annotations.orValue({}))
 {{- end -}}
 
 {{/*
@@ -198,6 +198,8 @@ A workload of a controller is reviewed only if it is a gang and its controller i
 PyTorchJob of a Katib trial. An update is reviewed for its spec, its labels, and new values of our annotations, because a
 wrong one refuses every later pod. Removing one breaks nothing. Controllers write other annotations all the time.
 With tierAccess a controller's pods pass by its workload, so each is reviewed, and each change of what names its tier.
+The API server takes 6 seconds to look through 50,000 annotations (its time grows with their square), so of one with more
+than 500 each change is reviewed.
 Takes {root, gangs: the plurals of the gangs in the entry}.
 */}}
 {{- define "gpu-tiers.workloadConditions" -}}
@@ -223,8 +225,10 @@ Takes {root, gangs: the plurals of the gangs in the entry}.
     {{- end }}
     object.?spec.orValue({}) != oldObject.?spec.orValue({}) ||
     object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) ||
+    (object.metadata.?annotations.orValue({}) != oldObject.metadata.?annotations.orValue({}) &&
+    (size(object.metadata.?annotations.orValue({})) > 500 ||
     object.metadata.?annotations.orValue({}).exists(a, a.startsWith('gpu-tiers.dev/') &&
-    oldObject.metadata.?annotations[?a] != optional.of(object.metadata.annotations[a]))
+    oldObject.metadata.?annotations[?a] != optional.of(object.metadata.annotations[a]))))
 {{- end -}}
 
 {{/*
