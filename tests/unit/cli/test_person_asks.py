@@ -134,6 +134,22 @@ def test_who_waits_behind_a_larger_one_reads_the_order_and_where_it_is_set(
         assert "Tiers with room for it now: gpu-training (no limit), " in "\n".join(lines)
 
 
+@pytest.mark.parametrize("names", [True, False])
+def test_who_waits_for_a_flavor_that_it_does_not_name_reads_so(
+    answering: Answering, tmp_path: Path, *, names: bool
+) -> None:
+    pod, quota = a_stored_pod("large", gate="gpu-tiers.dev/quota"), a_queue()
+    pod["spec"]["nodeSelector"] = {"gpu": "h100"} if names else {}
+    quota["spec"]["quotas"] = [{"gpus": "4", "resourceFlavor": "h100"}]
+    quota["status"]["usage"] = [{"resourceFlavor": "h100", "hard": "4", "used": "2"}]
+    quota["status"]["queue"]["entries"][0]["short"] = "h100"
+    flavors = [{"name": "h100", "nodeLabels": {"gpu": "h100"}}]
+    api = ApiOfObjects(lists(pod, quotas=(quota,)))
+    lines = says(answering, tmp_path, api, "why-pending", "large", resourceFlavors=flavors)
+    assert "of h100" in lines[2], lines
+    assert any(line.startswith("It names no flavor") for line in lines) != names, lines
+
+
 def test_nobody_is_offered_a_tier_that_they_may_not_name(answering: Answering, tmp_path: Path) -> None:
     api = ApiOfObjects(lists(a_stored_pod("small", gate="gpu-tiers.dev/quota"), quotas=(a_queue(),)))
     lines = says(answering, tmp_path, api, "why-pending", "small", tierAccess="RBAC")

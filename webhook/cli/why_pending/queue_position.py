@@ -21,7 +21,7 @@ from webhook.ledger.versions import Version
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named, Pod
 from webhook.objects.quantities import written, written_gpus
-from webhook.objects.refusal import first_of
+from webhook.objects.refusal import Phrase, first_of
 from webhook.objects.view import Tree, View, read, view
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
@@ -166,6 +166,8 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     if stuck:
         return tuple(position)
     flavor, roomy = named_flavor(pod, asked.policy.flavors), await _roomy_tiers(asked, document, place, own)
+    if flavor is None and any(row.flavor and row.label == place.short for row in tenant.rows):
+        roomy = (sentence(Phrase("flavor-unnamed")).rstrip(), *roomy)
     if place.for_hours:  # no end of a pod brings new hours
         return (*position, *roomy)
     line = shown.queue.entries[: place.nth]
