@@ -13,7 +13,7 @@ from tests.ledger.truth import Create, State, Truth
 from tests.ledger.virtual_time import pass_time, settle
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
-from webhook.ledger.slot_sums import usage_of
+from webhook.ledger.slot_sums import booked_of
 from webhook.objects.pods import QUOTA_GATE
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import read_tenant
@@ -289,7 +289,7 @@ class Cluster:
         """Return the total of a sealed ledger."""
         account, tree = self.account(tenant), self.api.history(TENANT_QUOTAS).objects["", tenant]
         assert account is not None, f"the ledger of {tenant} is not sealed"
-        [charged] = usage_of(account, read_tenant(tree)).values()
+        [charged] = booked_of(account, read_tenant(tree)).values()
         told = [Decimal(row["used"]) + Decimal(row["reserved"]) for row in tree.get("status", {}).get("usage", ())]
         assert told in ([], [charged]), "the status says what the account adds up to"
         return charged

@@ -204,7 +204,7 @@ class Process:
     def status(self, version: Version, count: Count) -> Status:
         return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
 
-    def is_without_queue(self, namespace: str) -> bool:
+    def opens_all_gates(self, namespace: str) -> bool:
         version = self.versions.newest(self.namespaces.get(namespace, ""))
         return version is None or version.active.on_exceed not in ("Hold", "Deny")
 

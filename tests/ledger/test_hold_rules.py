@@ -15,11 +15,11 @@ from webhook.kube.errors import ApiError
 from webhook.ledger import draft
 from webhook.ledger.account import Account
 from webhook.ledger.draft import Draft
-from webhook.ledger.leader import ended_pods, opening, queue, workload_view
-from webhook.ledger.leader.ended_pods import EndedPods
+from webhook.ledger.leader import opening, queue, vacant_slots, workload_view
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.gated_pods import GatedPod
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.vacant_slots import VacantSlots
 from webhook.ledger.leader.workload_view import WorkloadView
 
 STORIES = Stories()
@@ -45,7 +45,7 @@ async def next_leader(cluster: Cluster, *paused: str) -> Process:
     return successor
 
 
-@STORIES.of("promise", replaced(Process, "is_without_queue", lambda *_: True))
+@STORIES.of("promise", replaced(Process, "opens_all_gates", lambda *_: True))
 async def a_gate_is_opened_only_of_what_is_booked(cluster: Cluster) -> None:
     await holding(cluster, 2)
     for name in "ABC":
@@ -151,7 +151,7 @@ async def a_slot_is_taken_once_also_while_the_gate_of_its_replacement_is_still_s
     assert cluster.open() == ["B", "A2"]
 
 
-@STORIES.of("lapsed", replaced(EndedPods, "put", lambda *_: None))
+@STORIES.of("lapsed", replaced(VacantSlots, "put", lambda *_: None))
 async def gpus_reserved_for_another_are_not_taken_by_a_pod_that_lost_its_own_to_the_queue(cluster: Cluster) -> None:
     await holding(cluster, 2)
     await cluster.gated("A", controller="mine")
@@ -251,7 +251,7 @@ async def a_pod_that_is_made_again_takes_the_position_of_its_predecessor(cluster
     assert cluster.open() == ["D"]
 
 
-@STORIES.of("keep", replaced(EndedPods, "put", lambda *_: None))
+@STORIES.of("keep", replaced(VacantSlots, "put", lambda *_: None))
 async def the_position_of_a_deleted_pod_is_reserved_until_its_controller_makes_the_next(cluster: Cluster) -> None:
     """A StatefulSet, and a Deployment that recreates, make it only when the old one is gone."""
     await holding(cluster, 1)
@@ -268,7 +268,7 @@ async def the_position_of_a_deleted_pod_is_reserved_until_its_controller_makes_t
     # No controller makes another one, so it is not reserved for long.
     await cluster.preempt("C")
     await cluster.gone("C")
-    await cluster.time(ended_pods.PREEMPTED_SECONDS + 1)
+    await cluster.time(vacant_slots.PREEMPTED_SECONDS + 1)
     assert cluster.open() == ["B"]
 
 
@@ -286,7 +286,7 @@ async def an_ended_pod_is_not_replaced_beyond_a_quota_that_was_lowered(cluster: 
     assert cluster.open() == ["B"]
 
 
-@STORIES.of("evicted", replaced(ended_pods, "PREEMPTED_SECONDS", 5))
+@STORIES.of("evicted", replaced(vacant_slots, "PREEMPTED_SECONDS", 5))
 async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Cluster) -> None:
     """The Job controller makes the next pod 10 s after the end of the last one."""
     await holding(cluster, 1)
@@ -301,7 +301,7 @@ async def an_evicted_job_keeps_its_place_while_its_controller_waits(cluster: Clu
     assert cluster.open() == ["A2"]
 
 
-@STORIES.of("no queue", replaced(EndedPods, "forget_all", lambda *_: None))
+@STORIES.of("no queue", replaced(VacantSlots, "forget_all", lambda *_: None))
 async def a_position_is_not_reserved_next_to_a_pod_that_came_while_nobody_queued(cluster: Cluster) -> None:
     """Both would count, until the time of the place is over."""
     leader = await holding(cluster, 3)
@@ -349,7 +349,7 @@ async def a_gang_lets_no_more_pass_than_it_asks_for(cluster: Cluster) -> None:
     assert cluster.open() == ["A", "B"]
 
 
-@STORIES.of("beyond the least", replaced(EndedPods, "put", lambda *_: None))
+@STORIES.of("beyond the least", replaced(VacantSlots, "put", lambda *_: None))
 async def a_pod_beyond_the_least_of_its_gang_takes_the_place_of_its_predecessor(cluster: Cluster) -> None:
     """A RayCluster runs with more workers than it can't do without, and one of them is preempted."""
     await holding(cluster, 3)

@@ -68,15 +68,15 @@ def once(entry: Entry) -> tuple[str, str]:
 def test_booked_one_by_one_is_booked_at_once(entries: list[Entry]) -> None:
     books = SlotSums((), TENANT)
     for number, entry in enumerate(entries, 1):
-        shown = books.usage_with(entry)
+        shown = books.booked_with(entry)
         books = books.with_entry(entry)
-        assert shown == books.usage == SlotSums(entries[:number], TENANT).usage
+        assert shown == books.booked == SlotSums(entries[:number], TENANT).booked
 
 
 @given(st.lists(st.one_of(gangs(), pods(), sums()), max_size=9, unique_by=once))
 def test_no_entry_takes_anything_from_the_others_but_by_sharing_their_slot(entries: list[Entry]) -> None:
     """A row has at least what its largest entry alone comes to."""
-    usage = SlotSums(entries, TENANT).usage
+    usage = SlotSums(entries, TENANT).booked
     for entry in entries:
-        alone = SlotSums([entry], TENANT).usage
+        alone = SlotSums([entry], TENANT).booked
         assert all(usage[row] >= gpus for row, gpus in alone.items())

@@ -115,7 +115,7 @@ def usage_met(
     return {row: gpus - of_all[row] + reserved[row] for row, gpus in usage.items()}, reserved
 
 
-async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
+async def what_may_demote(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
     """Return what may demote a pod or a group: its tenant's usage without its own claims, or its gang's tier.
 
     That gang was demoted as it was applied, and keeps its tier when `onExceed` changes. A tenant that demotes nobody

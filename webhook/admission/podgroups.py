@@ -5,7 +5,7 @@ too. Volcano and KAI rank all pods of a group by its class.
 """
 
 from webhook.admission import patch
-from webhook.admission.facts import demotion, facts_of, needed_to
+from webhook.admission.facts import facts_of, needed_to, what_may_demote
 from webhook.admission.pods import verdict_on
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict
@@ -36,7 +36,7 @@ class PodGroupReviewer(Reviewer, frozen=True):
         group = read(request.object, PodGroup)
         facts, model = await self._known(group, request.namespace, mode)
         devices = [each for owner in facts.owners for member in owner.members for each in member.devices]
-        decision = decide_group(group, facts, self.policy, model, *await demotion(facts, self.ledger, devices))
+        decision = decide_group(group, facts, self.policy, model, *await what_may_demote(facts, self.ledger, devices))
         if decision is None:
             return Verdict()
         return verdict_on(decision, operations=tuple(patch.of_group(group, decision)))

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import charged_facts, demotion, facts_of, gang_uid, usage_met
+from webhook.admission.facts import charged_facts, facts_of, gang_uid, usage_met, what_may_demote
 from webhook.admission.review import Request
 from webhook.admission.reviewer import MOST_REMEMBERED_BYTES, Reviewer, Verdict, with_free_name
 from webhook.cluster.cluster import Cluster
@@ -62,8 +62,8 @@ class PodReviewer(Reviewer, frozen=True):
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Check that the name is free before booking. Later, at validation, a generated name looks like a given one.
-        booked = decision.charged and not gated
-        return await with_free_name(verdict, request, "pods", self.cluster) if booked else verdict
+        to_be_booked = decision.charged and not gated
+        return await with_free_name(verdict, request, "pods", self.cluster) if to_be_booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Check that a pod bears its tier, may have it, and fits the quota; then book it."""
@@ -109,8 +109,9 @@ class PodReviewer(Reviewer, frozen=True):
         # 5. Book its charge; in Audit and for a dry run only check the room. Enforce would queue what has no room only
         #    now, so no other mode reports a refusal.
         booked = await self._book(verdict, decision, request, dry_run=request.dry_run or not patched)
-        would_queue = mode is not Mode.Enforce and booked.over_quota and decision.gets_gate
-        queued = verdict.fitted(self._queued(decision)) if would_queue else booked
+        if mode is Mode.Enforce or not (booked.over_quota and decision.gets_gate):
+            return booked
+        queued = verdict.fitted(self._queued(decision))
         return booked if queued.refusal else queued
 
     def _queued(self, decision: Decision) -> QuotaVerdict:
@@ -162,7 +163,7 @@ class PodReviewer(Reviewer, frozen=True):
         pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
         # 1. A pod of a gang runs at the tier of its gang.
-        usage, gang_tier = await demotion(facts, self.ledger, facts.devices)
+        usage, gang_tier = await what_may_demote(facts, self.ledger, facts.devices)
         if usage is None:
             return (gang_tier and decide_pod(pod, facts, self.policy, None, gang_tier)) or decision
 
@@ -186,7 +187,7 @@ class PodReviewer(Reviewer, frozen=True):
             return decision
 
         # 5. Look for a lower tier by the usage after that.
-        usage, _ = await demotion(facts, self.ledger, facts.devices)
+        usage, _ = await what_may_demote(facts, self.ledger, facts.devices)
         return decide_pod(pod, facts, self.policy, usage) or decision
 
     async def _follows_an_ending_pod(self, pod: Pod, facts: Facts) -> bool:

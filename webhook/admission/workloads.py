@@ -31,7 +31,7 @@ from webhook.policy.assignment import kueue
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
 from webhook.policy.decide import tiers_named_in
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another, unlisted_in
-from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall, by_row, shortfall
+from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall, by_tier_and_flavor, shortfall
 from webhook.policy.quota.refusals import beyond_budgets
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
@@ -91,7 +91,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         if forgives and decision.saving:
             fields = fields_due(tree, decision.saving)
             more = tuple(patch.add(f"/spec/{field}", value) for field, value in fields.items())
-            if fields and not made_by_another(facts) and await self._is_taken(decision, known.whole, request):
+            if fields and not made_by_another(facts) and await self._would_be_admitted(decision, known.whole, request):
                 warnings = (LOST_NODE,)
         if kind == _VOLCANO_JOB:
             more = tuple(patch.volcano_queue(tree, decision, policy))
@@ -217,7 +217,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         verdict = own.fitted(replace(fit, warnings=fit.warnings + notes))
         return Judged(verdict, fit.refused, decision, tenant, runs, known.whole)
 
-    async def _is_taken(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
+    async def _would_be_admitted(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
         """Tell whether validate will admit it, as far as this decision and the quota say.
 
         kubectl prints the warnings of mutate before a refusal, and what is refused needs none.
@@ -250,8 +250,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal:
             return verdict
-        was = by_row(before.charges) if before else {}
-        if all(gpus <= was.get(row, Decimal(0)) for row, gpus in by_row(gang.charges).items()):
+        was = by_tier_and_flavor(before.charges) if before else {}
+        if all(gpus <= was.get(row, Decimal(0)) for row, gpus in by_tier_and_flavor(gang.charges).items()):
             return verdict  # an admitted gang needs no room again
         if mode is Mode.Enforce and decision.waits:
             return verdict  # its pods are gated, and the leader books it when it is the head of the queue
@@ -267,7 +267,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
             charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             demoted = replace(booking, charges=charges, tier=tier.name, rank=tier.value)
             if isinstance(await self.ledger.book(demoted, dry_run=dry_run), Booked):
-                assigned = decision.assignment.demoted_to(tier, decision.leading.tier_request, answer.row)
+                assigned = decision.assignment.lowered_to(tier, decision.leading.tier_request, answer.row)
                 warning = AdmissionWarning(
                     "gang-demoted" if is_new else "new-pods-demoted",
                     lacks=assigned.lacks,

@@ -31,7 +31,7 @@ from webhook.policy.devices import DeviceClaim, DeviceTaintRule, ResourceSlice
 from webhook.policy.preemption.cluster_state import DisruptionBudget, disruption_budget
 from webhook.policy.preemption.node_state import SchedulableNode
 from webhook.policy.quota.charges import flavor_on, named_flavor, tier_counted
-from webhook.policy.quota.demand import asked_of, gpu_holders, let_in_with, peak_request, used_gpus
+from webhook.policy.quota.demand import admitted_with, asked_of, gpu_holders, peak_request, used_gpus
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace, namespace_of
 from webhook.policy.values.gpu_supply import GpuSupply, NodeSupply, Version
@@ -280,7 +280,7 @@ def summary_of(found: SeenPod, devices: tuple[Devices, ...], policy: TierPolicy)
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
         flavor=named_flavor(found, policy.flavors),
         gpus=used_gpus(found, devices, policy),
-        claimed=sum(let_in_with(metadata).values(), NOTHING),
+        claimed=sum(admitted_with(metadata).values(), NOTHING),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
         node=spec.node_name,

@@ -24,7 +24,7 @@ from webhook.kube.reflector import Reflector, Reflectors, Source
 from webhook.objects.pods import Metadata, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import View, read
-from webhook.policy.quota.demand import let_in_with
+from webhook.policy.quota.demand import admitted_with
 from webhook.policy.workloads.claims import GROUP, ClaimSpec, devices_of
 from webhook.policy.workloads.workload import Devices
 from webhook.sentences.sentence import sentence
@@ -135,9 +135,10 @@ class PodClaims:
         known = self._known.setdefault(seen.metadata.uid, {})
         claims: dict[str, tuple[Devices, ...]] = {}
         unread: list[Unreadable] = []
-        noted = let_in_with(seen.metadata)
+        noted = admitted_with(seen.metadata)
         for claim in seen.spec.resource_claims:
-            key = _key(seen, claim)
+            name = claim.resource_claim_name or seen.made.get(claim.name)
+            key = f"{seen.metadata.namespace}/{name}" if name else ""  # "": none was created from the template yet
             try:
                 known[claim.name] = await self._read(seen, claim, key)
             except Unreadable as problem:
@@ -229,9 +230,3 @@ class PodClaims:
 
     def _unread(self) -> set[str]:
         return {uid for uid, each in self._pods.items() if each.claimed.unread and each.claimed.passing}
-
-
-def _key(seen: SeenPod, claim: PodClaim) -> str:
-    """Return the ResourceClaim as namespace/name; "" if none has been created from the template yet."""
-    name = claim.resource_claim_name or seen.made.get(claim.name)
-    return f"{seen.metadata.namespace}/{name}" if name else ""

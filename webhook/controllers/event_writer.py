@@ -287,15 +287,12 @@ class VerdictEvents(msgspec.Struct, frozen=True):
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.writer.run())
-            tasks.create_task(self._look_up())
-
-    async def _look_up(self) -> None:
-        while True:
-            notice = await self.notices.get()
-            try:
-                await self._add(notice)
-            except Exception:
-                log.exception("notice not told")
+            while True:
+                notice = await self.notices.get()
+                try:
+                    await self._add(notice)
+                except Exception:
+                    log.exception("notice not told")
 
     async def _add(self, notice: Notice) -> None:
         # The outermost owner, or the object itself if it exists. An owner that can't be read gets no event.

@@ -227,14 +227,14 @@ class ObservedWorld:
         fields |= self.queues.status(version.name, before, has_queue=version.active.has_queue)
         return fields | self.pending.status(version.name, before)
 
-    def is_without_queue(self, namespace: str) -> bool:
+    def opens_all_gates(self, namespace: str) -> bool:
         found = self.cluster.seen_namespace(namespace)
         if found is None:
             return False  # it is new, and its tenant is not known yet
         tenant, mode = self.cluster.tenant(found), self.observed_workloads.active.current().mode_in(found.labels)
         if tenant is None or tenant.charged_elsewhere or mode is not Mode.Enforce:
             return True
-        return not tenant.has_queue and tenant.on_exceed != "Deny"
+        return not tenant.has_queue and tenant.on_exceed != "Deny"  # under Deny, pods in the queue keep their order
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         try:

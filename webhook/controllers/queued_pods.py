@@ -84,8 +84,8 @@ class QueueStatuses:
         head = queue[0] if queue else None
         if head is None or head.short is not None:
             self._roomy.pop(tenant, None)
-        elif self._roomy.get(tenant, ("", 0.0))[0] != head.waiting.first.uid:
-            self._roomy[tenant] = head.waiting.first.uid, self.clock()
+        elif self._roomy.get(tenant, ("", 0.0))[0] != head.unit.first.uid:
+            self._roomy[tenant] = head.unit.first.uid, self.clock()
         if tenant not in self._timers:
             wait = max(self._due.get(tenant, 0.0) - self.clock(), 0.0)
             self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
@@ -123,7 +123,7 @@ class QueueStatuses:
         numbered = [(nth, each) for nth, (_, alike) in enumerate(groups, 1) for _, each in alike]
 
         # 2. Who is behind another one names its position.
-        nth_of = {each.waiting.uid: nth for nth, each in numbered}
+        nth_of = {each.unit.uid: nth for nth, each in numbered}
         placed = zip(places, newest, strict=True)
         places = [replace(place, behind=nth_of.get(each.behind, 0)) for place, each in placed]
         queue = QueueStatus.of(places) if newest else NOBODY
@@ -134,16 +134,16 @@ class QueueStatuses:
         self.shown(tenant, queue, numbered)
 
     def _place(self, each: Queued) -> QueuedWorkload:
-        waiting, first = each.waiting, each.waiting.first
-        holding, gang = first.holding, waiting.gang
+        unit, first = each.unit, each.unit.first
+        holding, gang = first.holding, unit.gang
         made_by = self.workload_of(first.uid) or f"Pod/{holding.name}"
         return QueuedWorkload(
             holding.namespace,
             f"{gang.kind.partition('.')[0]}/{gang.name}" if gang else made_by,
             gang.uid if gang else holding.gang or holding.controller or first.uid,
             holding.charge.tier or "",
-            len(waiting.pods),
-            holding.charge.gpus if len(waiting.pods) == 1 and not gang else together(waiting.charges),
+            len(unit.pods),
+            holding.charge.gpus if len(unit.pods) == 1 and not gang else together(unit.charges),
             holding.gated.since if holding.gated else "",
             each.short.row.label if each.short else "",
         )
@@ -206,7 +206,7 @@ class QueuedPods:
     def show(self, tenant: str, queue: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
         """Note a tenant's queue, and each queued unit with its position."""
         for _, each in waiting:
-            for pod in each.waiting.pods:
+            for pod in each.unit.pods:
                 _remember(pod.uid, self._waited)
         if found := deque(islice(self._unreported(tenant, queue, waiting), MOST)):
             self._due[tenant] = found
@@ -256,14 +256,14 @@ class QueuedPods:
             each = found if found.short else replace(found, short=short.get(nth))
             if each.short:
                 short.setdefault(nth, each.short)
-            first = each.waiting.first
+            first = each.unit.first
             if not (first.uid in self._reported or first.holding.gated is None or first.gated.reported):
                 about = Regarding.pod(first.uid, first.holding)
                 yield PodEvent(about, REASON, _why_queued(tenant, queue, nth, each), first.gated.version)
-            if len(each.waiting.pods) > 1:
+            if len(each.unit.pods) > 1:
                 of_gangs.append((nth, each))
         for nth, each in of_gangs:
-            for pod in each.waiting.pods[1:]:
+            for pod in each.unit.pods[1:]:
                 if pod.uid not in self._reported:
                     yield PodEvent(Regarding.pod(pod.uid, pod.holding), REASON, _why_queued(tenant, queue, nth, each))
 
@@ -306,6 +306,6 @@ def _remember(uid: str, remembered: OrderedDict[str, None]) -> None:
 def _why_queued(tenant: str, queue: QueueStatus, nth: int, each: Queued) -> str:
     """Return why a unit waits, and its position, with the time, because positions change."""
     short = NoRoom.of(each.short) if each.short else None
-    places, gpus = queue.places, together(each.waiting.charges)
+    places, gpus = queue.places, together(each.unit.charges)
     why = why_queued(gpus, tenant, short, blocked_by(places, nth), (nth, len(places)))
     return sentence(Phrase("queued-since-then", why=why, tenant=tenant))

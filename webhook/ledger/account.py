@@ -43,8 +43,9 @@ class Entry(AccountPart, frozen=True):
 
     `state`:
     - Used: the leader has seen it. A gang has one such entry, with what it declares. A sum has no uid.
-    - Reserved: it was admitted and not seen yet. A gang is admitted by its create, and by each change to a
-      `generation`. `attempt` counts the bookings of one generation, because each may still be stored.
+    - Reserved: it was admitted, and not seen yet or seen only behind our scheduling gate. A gang is admitted by its
+      create, and by each change to a `generation`. `attempt` counts the bookings of one generation, because each may
+      still be stored.
     - Vacant: a pod that ended, in a tenant with a queue. The next pod of its `maker` fills the slot, until `until`.
     - ForQueue: GPUs that the head of the queue reserves until `until`, in `reserves`, by the label of a row. They count
       against bookings of tiers whose value is at most `rank`.

@@ -129,7 +129,10 @@ class AccountWriter:
     async def _attempt(self) -> bool:
         """Answer all that one version can answer. Return False if the others need another version."""
         # 1. Take the newest version that is known, or read it, and all edits that wait now.
-        version = await self._version()
+        version = None if self._stale else self._store.newest(self._name)
+        if version is None:
+            version = await self._store.get(self._name)
+            self._stale = False
         batch = list(self._waiting)
         if version is None:
             for each in batch:
@@ -139,7 +142,10 @@ class AccountWriter:
         # 2. Apply the edits to one copy one after another, so that each sees those before it. A dry one has its own.
         copy = WorkingCopy(version)
         for each in batch:
-            self._ask(each, WorkingCopy(version) if each.dry else copy)
+            try:
+                each.answer = each.edit(WorkingCopy(version) if each.dry else copy)
+            except Exception as error:  # noqa: BLE001 - the caller's own
+                self._fail(each, error)
 
         # 3. Write all changes at once. If another replica has written meanwhile, all edits are called again.
         written = copy.changed
@@ -148,20 +154,6 @@ class AccountWriter:
 
         # 4. Answer edits that were written, and those that changed nothing if the version is new enough for them.
         return self._answer(batch, version, written=written)
-
-    async def _version(self) -> Version | None:
-        known = None if self._stale else self._store.newest(self._name)
-        if known is not None:
-            return known
-        found = await self._store.get(self._name)
-        self._stale = False
-        return found
-
-    def _ask(self, waiting: _Waiting, copy: WorkingCopy) -> None:
-        try:
-            waiting.answer = waiting.edit(copy)
-        except Exception as error:  # noqa: BLE001 - the caller's own
-            self._fail(waiting, error)
 
     def _answer(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
         now, waits = self._clock(), False

@@ -17,7 +17,7 @@ from webhook.ledger.account import GangKey
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow, open_tries
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
-from webhook.ledger.slot_sums import NOTHING, SlotSums, free_for_queue, usage_of, used_of
+from webhook.ledger.slot_sums import NOTHING, SlotSums, booked_of, free_for_queue, used_of
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -76,18 +76,16 @@ class HandOver:
                 limit.reschedule(asyncio.get_running_loop().time() + ANSWERED_SECONDS)
                 booked = await answer
         except (TimeoutError, ApiError) as problem:
-            self._fail(began, str(problem) or "the leader is slow")
+            self._report("failed")
+            if began >= self._alone_since:
+                self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
+                self._patience = min(2 * self._patience, LONGEST_TAKEN)
+                reason = str(problem) or "the leader is slow"
+                log.info("bookings not handed over", {"reason": reason, "seconds": self._alone})
             return False
         self._alone, self._patience = 0.0, max(0.99 * self._patience, TAKEN_SECONDS)
         self._report("booked" if booked else "declined")
         return booked
-
-    def _fail(self, began: float, reason: str) -> None:
-        self._report("failed")
-        if began >= self._alone_since:
-            self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
-            self._patience = min(2 * self._patience, LONGEST_TAKEN)
-            log.info("bookings not handed over", {"reason": reason, "seconds": self._alone})
 
 
 class Accounts:
@@ -139,7 +137,7 @@ class Accounts:
         if not found or not found.sealed:
             return {}
         books = SlotSums(found.account.entries, tenant)
-        reserved = free_for_queue(books.usage, found.account.entries, tenant)
+        reserved = free_for_queue(books.booked, found.account.entries, tenant)
         return {row: gpus + reserved[row] for row, gpus in books.without(without).items()}
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
@@ -154,7 +152,7 @@ class Accounts:
         if not any(each.state == "ForQueue" for each in entries):  # the usual case needs no sums
             return dict.fromkeys(tenant.bounds, NOTHING)
         others = (each for each in entries if each.uid not in own)
-        return free_for_queue(usage_of(found.account, tenant), others, tenant, rank)
+        return free_for_queue(booked_of(found.account, tenant), others, tenant, rank)
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> tuple[str, ...]:
         found = self._store.newest(tenant.name)

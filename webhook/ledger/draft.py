@@ -68,12 +68,12 @@ class Draft:
     @property
     def booked(self) -> dict[QuotaRow, Decimal]:
         """GPUs on each row, with all that was booked, without those reserved for the queue."""
-        return self._books.usage
+        return self._books.booked
 
     @property
     def usage(self) -> Usage:
         """GPUs on each row, with all that was booked and those reserved for the queue."""
-        booked = self._books.usage
+        booked = self._books.booked
         queued = free_for_queue(booked, self._for_queue, self._tenant)
         return {row: gpus + queued[row] for row, gpus in booked.items()}
 
@@ -148,8 +148,8 @@ class Draft:
             entry = self._reservation(booking)
         else:
             entry = next(iter(self._tries(booking, _pod(booking, self._tenant))))
-        before = self._books.usage
-        return {row: gpus - before[row] for row, gpus in self._books.usage_with(entry).items()}
+        before = self._books.booked
+        return {row: gpus - before[row] for row, gpus in self._books.booked_with(entry).items()}
 
     def reserve(self, entry: Entry) -> None:
         """Reserve GPUs for the head of a queue, against all later bookings."""
@@ -157,7 +157,7 @@ class Draft:
         self._entries[entry.key] = entry
 
     def _adds_nothing(self, entry: Entry) -> bool:
-        return self._books.usage_with(entry) == self._books.usage and self._row_without_room(entry, ()) is None
+        return self._books.booked_with(entry) == self._books.booked and self._row_without_room(entry, ()) is None
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang. GPUs that it or its pods have already need no room."""
@@ -166,7 +166,9 @@ class Draft:
         known = self._gangs.get(reservation.gang, ())
 
         # 2. Gangs are bounded, and so are changes of one that are under way.
-        if not known and _unseen_in(booking.namespace, self._gangs.values()) >= MOST_GANGS - len(self._gangs):
+        here = (each for each in self._gangs.values() if each[0].namespace == booking.namespace)
+        unseen = (each for each in here if all(entry.state == "Reserved" for entry in each))
+        if not known and sum(1 for _ in unseen) >= MOST_GANGS - len(self._gangs):
             return NotNow(f"{len(self._gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
         terms = reservation.generation, reservation.wants  # another attempt has the same
         stays = [each for each in known if each.state != "Reserved" or (each.generation, each.wants) != terms]
@@ -240,7 +242,11 @@ class Draft:
 
         A vacant slot counts although nobody uses its GPUs. If the quota was lowered below it, it is not filled again.
         """
-        after, before, queued = self._books.usage_with(entry), self._books.usage, reserved_by_heads(heads, self._tenant)
+        after, before, queued = (
+            self._books.booked_with(entry),
+            self._books.booked,
+            reserved_by_heads(heads, self._tenant),
+        )
         is_vacant = (entry.namespace, entry.slot, "Vacant") in self._entries
         for row, gpus in after.items():
             if gpus > before[row] and gpus + queued[row] > row.hard:
@@ -345,9 +351,3 @@ def gang_to_book(booking: GangBooking) -> Entry:
     return Entry(
         uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name, of_pods=booking.of_pods
     )
-
-
-def _unseen_in(namespace: str, gangs: Collection[tuple[Entry, ...]]) -> int:
-    """Return the number of gangs of a namespace whose workloads the leader has not seen."""
-    unseen = (each for each in gangs if all(entry.state == "Reserved" for entry in each))
-    return sum(1 for each in unseen if each[0].namespace == namespace)

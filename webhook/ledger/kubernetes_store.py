@@ -14,7 +14,7 @@ import msgspec
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.ledger.account import Account, written_account
-from webhook.ledger.slot_sums import free_for_queue, usage_of, used_of
+from webhook.ledger.slot_sums import booked_of, free_for_queue, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.budgets import in_force
@@ -60,7 +60,10 @@ class KubernetesStore:
 
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
-        account = _successor(copy)
+        # A resourceVersion only grows, so that which this write replaces is the account's revision.
+        stored, revision = before.resource_version, copy.version.account.revision + 1
+        account = msgspec.structs.replace(copy.account, revision=int(stored) if stored.isdecimal() else revision)
+        account = account.sealed(before.uid) if copy.sealed else account.unsealed()
         # The usage is of the rows that hold by this write: it may note the begin or the end of a grant.
         tenant = in_force(copy.version.active, before.status | copy.changes)
         booked = copy.booked if tenant == copy.version.active else None
@@ -80,10 +83,10 @@ class KubernetesStore:
             raise
         finally:
             self.report(outcome)
-        stored = self.versions.learned(tenant_quota_of(tree), began)
-        if copy.sealed and not stored.sealed:
+        written = self.versions.learned(tenant_quota_of(tree), began)
+        if copy.sealed and not written.sealed:
             raise Failed(_OLD_SCHEMA, 0)
-        return stored
+        return written
 
 
 _OLD_SCHEMA = (
@@ -92,16 +95,7 @@ _OLD_SCHEMA = (
 )
 
 
-def _successor(copy: WorkingCopy) -> Account:
-    """Return the account to write. Its revision is the resourceVersion that it replaces, because that only grows."""
-    before = copy.version.quota
-    stored = before.resource_version
-    revision = int(stored) if stored.isdecimal() else copy.version.account.revision + 1
-    account = msgspec.structs.replace(copy.account, revision=revision)
-    return account.sealed(before.uid) if copy.sealed else account.unsealed()
-
-
 def count_of(account: Account, tenant: Tenant, stale: str = "", booked: Usage | None = None) -> Count:
     """Return the GPUs of an account on its tenant's rows. `booked` is their sum, if the caller knows it."""
-    booked = usage_of(account, tenant) if booked is None else booked
+    booked = booked_of(account, tenant) if booked is None else booked
     return Count.of(booked, used_of(account, tenant), free_for_queue(booked, account.entries, tenant), stale)

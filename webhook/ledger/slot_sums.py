@@ -19,14 +19,14 @@ Amounts = tuple[Decimal, ...]
 """GPUs on each row, in the order of the tenant's rows."""
 
 
-def usage_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+def booked_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that pods use or have reserved, without those reserved for the queue."""
-    return SlotSums(account.entries, tenant).usage
+    return SlotSums(account.entries, tenant).booked
 
 
 def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     """Return the GPUs on each row that existing pods use."""
-    return SlotSums([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).usage
+    return SlotSums([each for each in account.entries if each.state == "Used" and not each.is_gang], tenant).booked
 
 
 def reserved_by_heads(entries: Iterable[Entry], tenant: Tenant, rank: int = 0) -> dict[QuotaRow, Decimal]:
@@ -110,7 +110,7 @@ class SlotSums:
             self._sum = tuple(total + times * gpus for total, gpus in zip(self._sum, amounts, strict=True))
 
     @property
-    def usage(self) -> dict[QuotaRow, Decimal]:
+    def booked(self) -> dict[QuotaRow, Decimal]:
         return dict(zip(self._rows, self._sum, strict=True))
 
     def without(self, claims: Iterable[str]) -> dict[QuotaRow, Decimal]:
@@ -126,10 +126,10 @@ class SlotSums:
         found = self._slots.get(_gang_slot(gang))
         return found is not None and any(found.inside)
 
-    def usage_with(self, entry: Entry) -> dict[QuotaRow, Decimal]:
+    def booked_with(self, entry: Entry) -> dict[QuotaRow, Decimal]:
         """Return the usage with one entry more."""
         if self._changes_other_slots(entry):
-            return SlotSums([*self._entries, entry], self._tenant).usage
+            return SlotSums([*self._entries, entry], self._tenant).booked
         _, total = self._changed(self._parts_of_next(entry))
         return dict(zip(self._rows, total, strict=True))
 
@@ -137,7 +137,8 @@ class SlotSums:
         """Return the sums with one entry more: this object, unless other entries change their slots."""
         if self._changes_other_slots(entry):
             return SlotSums([*self._entries, entry], self._tenant)
-        self._put(self._parts_of_next(entry))
+        changed, self._sum = self._changed(self._parts_of_next(entry))
+        self._slots.update(changed)
         slot = self._slot_of_next(entry)
         self._entries.append(entry)
         self._stand(entry, slot)
@@ -239,13 +240,9 @@ class SlotSums:
             total = tuple(a + b - c for a, b, c in zip(total, after.value, before.value, strict=True))
         return changed, total
 
-    def _put(self, parts: Iterable[_Part]) -> None:
-        changed, self._sum = self._changed(parts)
-        self._slots.update(changed)
-
     def _without(self, slots: Iterable[str]) -> dict[QuotaRow, Decimal]:
         found = [self._slots[slot].value for slot in slots if slot in self._slots]
-        return {row: gpus - sum(each[nth] for each in found) for nth, (row, gpus) in enumerate(self.usage.items())}
+        return {row: gpus - sum(each[nth] for each in found) for nth, (row, gpus) in enumerate(self.booked.items())}
 
 
 def _gang_slot(gang: Entry) -> str:

@@ -17,7 +17,7 @@ from msgspec import structs
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.draft import Draft, NotNow
 from webhook.ledger.protocol import Booked, Booking, GangBooking
-from webhook.ledger.slot_sums import usage_of
+from webhook.ledger.slot_sums import booked_of
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.tenant_status import Status
@@ -118,7 +118,9 @@ class Versions:
             if version.sealed:
                 self._remembered[name] = version
             self._keep(version)
-        self._tell(name)
+        self._news.pop(name, asyncio.Event()).set()
+        for listener in self._listeners:
+            listener(name)
 
     def learned(self, quota: TenantQuota, as_of: float) -> Version:
         """Note a version that this process has read or written. Return a newer one if the watch was faster."""
@@ -152,11 +154,6 @@ class Versions:
             self._newest[version.name] = version
             if version.sealed:
                 self._highest[version.name] = version
-
-    def _tell(self, name: str) -> None:
-        self._news.pop(name, asyncio.Event()).set()
-        for listener in self._listeners:
-            listener(name)
 
 
 class WorkingCopy:
@@ -198,7 +195,7 @@ class WorkingCopy:
     @property
     def booked(self) -> dict[QuotaRow, Decimal]:
         """The same without GPUs reserved for the queue. A draft has added them up already."""
-        return self._draft.booked if self._draft is not None else usage_of(self._account, self.version.active)
+        return self._draft.booked if self._draft is not None else booked_of(self._account, self.version.active)
 
     @property
     def draft(self) -> Draft:

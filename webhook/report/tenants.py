@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.objects.quantities import written_gpus
 from webhook.objects.view import listed, mapped
 from webhook.policy.quota.budgets import HOUR, Status, granted, is_used_up, note_of, noted, state_of
-from webhook.policy.quota.queue_status import order_of_queue
+from webhook.policy.quota.queue_status import hold_order_phrase
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant, row_name
 from webhook.policy.values.tier_policy import Flavor
@@ -178,7 +178,7 @@ def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantSh
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
         problems=tuple(dict.fromkeys(_problems(found))),
         queue=_queue(mapped(status.get("queue")), budgets),
-        queue_order=sentence(order_of_queue(found.tenant)) if found.tenant and found.tenant.has_queue else "",
+        queue_order=sentence(hold_order_phrase(found.tenant)) if found.tenant and found.tenant.has_queue else "",
         not_ready=not_ready(found),
         budgets=tuple(_budgets(found.tenant, status, flavors)) if found.tenant else (),
         grants=tuple(map(sentence, granted(status))),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.draft import MOST_OF_ONE_NAME, Draft, NotNow
 from webhook.ledger.protocol import Booked, GangBooking
-from webhook.ledger.slot_sums import usage_of
+from webhook.ledger.slot_sums import booked_of
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -18,7 +18,7 @@ from .accounts import TEAM, a_booking, a_gang, a_sum, an_account, an_entry, rese
 
 
 def total(account: Account, of: Tenant) -> Decimal:
-    return usage_of(account, of)[of.rows[-1]]
+    return booked_of(account, of)[of.rows[-1]]
 
 
 def test_what_fits_is_booked_until_nothing_does():
@@ -149,7 +149,7 @@ def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
     before = Charge(Decimal(1), "gpu-batch")
     draft = Draft(full, tenant(3, h100))
     assert isinstance(draft.book(a_booking("gated", flavor="h100", moved_from=before)), Booked)
-    assert usage_of(draft.account, tenant(3, h100)) == {h100: 1, QuotaRow(Decimal(3)): 3}
+    assert booked_of(draft.account, tenant(3, h100)) == {h100: 1, QuotaRow(Decimal(3)): 3}
     assert isinstance(draft.book(a_booking("another", flavor="h100", moved_from=before)), Shortfall)
 
 

@@ -22,7 +22,7 @@ class ChangingPod:
     newest: str
     tries: list[str] = field(default_factory=list)
 
-    def is_without_queue(self, _: str) -> bool:
+    def opens_all_gates(self, _: str) -> bool:
         return True
 
     def tell_queue(self, *_: object) -> None: ...

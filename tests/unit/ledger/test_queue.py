@@ -13,7 +13,7 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.queue import admitted_pods, book_queue
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Declared, Gated, Holding
-from webhook.ledger.slot_sums import SlotSums, usage_of
+from webhook.ledger.slot_sums import SlotSums, booked_of
 from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -40,7 +40,7 @@ def a_view(**pods: Holding) -> PodView:
 def booked(account: Account, view: PodView, owner: Tenant = EIGHT) -> tuple[WorkingCopy, list[str]]:
     """The account once the line is booked, and who waits on."""
     copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
-    return copy, [each.waiting.uid for each in book_queue(copy, view)]
+    return copy, [each.unit.uid for each in book_queue(copy, view)]
 
 
 def test_of_a_claim_that_others_hold_yet_nothing_is_reserved_for_the_next_pod() -> None:
@@ -48,9 +48,9 @@ def test_of_a_claim_that_others_hold_yet_nothing_is_reserved_for_the_next_pod() 
     view.release("one")
     account = rewritten(an_account(), view, has_queue=True)
     assert [(each.state, each.uid) for each in account.entries] == [("Used", ""), ("Vacant", "one")]
-    assert usage_of(account, EIGHT) == {EIGHT.rows[0]: 6}
+    assert booked_of(account, EIGHT) == {EIGHT.rows[0]: 6}
     view.release("two")
-    assert usage_of(rewritten(account, view, has_queue=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"
+    assert booked_of(rewritten(account, view, has_queue=True), EIGHT) == {EIGHT.rows[0]: 6}, "they share the claim"
 
 
 def test_a_gang_for_which_an_account_has_no_place_keeps_nothing_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,10 +74,10 @@ def test_a_queued_gang_is_booked_in_the_tier_of_its_pods_whatever_its_label_says
     view.workloads.observe("job", Declared("Job.batch", TEAM, "job", 1, relabelled))
     copy, waiting = booked(an_account(), view, owner)
     assert (waiting, reserved(copy.account)) == ([], ["pod-0", "pod-1"])
-    assert usage_of(copy.account, owner) == {owner.rows[0]: 0, owner.rows[1]: 2}
+    assert booked_of(copy.account, owner) == {owner.rows[0]: 0, owner.rows[1]: 2}
     for uid, pod in pods.items():
         view.observe(uid, replace(pod, gated=None))
-    assert usage_of(rewritten(copy.account, view), owner) == {owner.rows[0]: 0, owner.rows[1]: 2}, "once they run"
+    assert booked_of(rewritten(copy.account, view), owner) == {owner.rows[0]: 0, owner.rows[1]: 2}, "once they run"
 
 
 def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
@@ -87,7 +87,7 @@ def test_a_change_of_flavor_opens_no_gate_by_itself() -> None:
     view = a_view(pod=a_holding("pod", flavor="h100", gated=GATED))
     copy, waiting = booked(an_account(an_entry("pod"), change), view, tenant(1))
     assert (waiting, [each.uid for each in admitted_pods(copy.account, view)]) == ([], ["pod"])
-    assert usage_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
+    assert booked_of(copy.account, tenant(1))[tenant(1).rows[0]] == 1
     copy, waiting = booked(an_account(an_entry("pod"), change, used=1), view, tenant(1))
     assert (waiting, [*admitted_pods(copy.account, view)]) == (["pod"], [])
 
@@ -119,7 +119,7 @@ def test_who_is_behind_the_head_and_lacks_room_too_reads_the_row_and_who_only_wa
     )
     account = an_account(Entry(of="other", wants=(Charge(Decimal(3), "gpu-training"),)), used=4)
     copy = WorkingCopy(Version(TenantQuota("alpha", 1, owner), account, sealed=True, tenant=owner))
-    short = [(each.waiting.uid, each.short and each.short.row.label, each.behind) for each in book_queue(copy, view)]
+    short = [(each.unit.uid, each.short and each.short.row.label, each.behind) for each in book_queue(copy, view)]
     assert short == [("head", "gpu-training", ""), ("large", "total", "head"), ("small", None, "head")]
 
 
@@ -308,8 +308,8 @@ def test_pods_of_very_many_makers_are_not_taken_for_missing_because_another_make
     assert len(account.pod_counts) == pod_view.MOST_COUNTED
     replacement = a_view(**pods, new=a_holding("new", controller="a"))
     replacement.inherit(account)
-    assert list(replacement.ended.of(account.namespaces)) == []
+    assert list(replacement.vacant.of(account.namespaces)) == []
     del pods["p0"]
     replacement = a_view(**pods)
     replacement.inherit(account)
-    assert [each.maker for each in replacement.ended.of(account.namespaces)] == ["m0"]
+    assert [each.maker for each in replacement.vacant.of(account.namespaces)] == ["m0"]

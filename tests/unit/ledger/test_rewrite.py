@@ -9,7 +9,7 @@ from webhook.ledger.account import Account
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Holding
-from webhook.ledger.slot_sums import usage_of
+from webhook.ledger.slot_sums import booked_of
 from webhook.policy.quota.charges import Charge
 
 from .accounts import TEAM, a_holding, a_sum, an_account, an_entry, reserved, seen_alone, tenant
@@ -25,7 +25,7 @@ def a_view(clock: Clock | None = None, **pods: Holding) -> PodView:
 
 
 def total(account: Account) -> Decimal:
-    return usage_of(account, ALPHA)[ALPHA.rows[-1]]
+    return booked_of(account, ALPHA)[ALPHA.rows[-1]]
 
 
 def test_a_pod_that_is_seen_is_counted_in_place_of_its_reservation():

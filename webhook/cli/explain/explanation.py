@@ -47,7 +47,7 @@ from webhook.policy.checkpoint.work_lost import max_at_risk
 from webhook.policy.decide import Decision, decide_pod, eviction_warnings
 from webhook.policy.placement import NO_PLAN
 from webhook.policy.quota.charges import Charge, never_fits, shortfall
-from webhook.policy.quota.queue_status import NoRoom, order_of_queue, would_be_queued
+from webhook.policy.quota.queue_status import NoRoom, hold_order_phrase, would_be_queued
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.gpu_supply import resources_of_classes
 from webhook.policy.values.tenants import Tenant
@@ -301,7 +301,7 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
     no_room = NoRoom.of(replace(short, usage=usage, reserved=reserved))
     queue = tenant_shown(asked.quotas[tenant.name].quota).queue
     line = queue.workloads - any(each.uid in own for each in queue.entries)
-    order = f". {sentence(order_of_queue(tenant))}" if line else ""
+    order = f". {sentence(hold_order_phrase(tenant))}" if line else ""
     return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
 
 

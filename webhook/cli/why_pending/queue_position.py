@@ -102,7 +102,7 @@ def _named(place: QueuedShown) -> str:
 
 Use = tuple[datetime, PodSummary]
 """A pod on a node, and the latest time at which it releases its GPUs."""
-AT_ONCE = datetime.min.replace(tzinfo=UTC)
+HAS_ROOM_NOW = datetime.min.replace(tzinfo=UTC)
 
 
 def room_at_latest(
@@ -117,8 +117,8 @@ def room_at_latest(
         row for row in tenant.rows if row.tier in (None, own.tier) and (not flavor or row.flavor in (None, flavor))
     ]
     found = [_room_in(row, line, usage, ends) for row in drawn]
-    latest = max((each for each in found if each), default=AT_ONCE)
-    return latest if None not in found and latest > AT_ONCE else None
+    latest = max((each for each in found if each), default=HAS_ROOM_NOW)
+    return latest if None not in found and latest > HAS_ROOM_NOW else None
 
 
 def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Iterable[Use]) -> datetime | None:
@@ -126,7 +126,7 @@ def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Ite
     asked = sum((Decimal(str(each.gpus)) for each in line if row.tier in (None, each.tier)), Decimal(0))
     lacks = usage.get(row, Decimal(0)) + asked - row.hard
     if lacks <= 0:
-        return AT_ONCE
+        return HAS_ROOM_NOW
     for until, pod in ends:
         lacks -= pod.gpus if row.counts(pod.tier, pod.flavor) else 0
         if lacks <= 0:

@@ -20,7 +20,7 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.terms import Leading, Pods, for_each
 from webhook.ledger.protocol import TryAgain
-from webhook.ledger.slot_sums import usage_of
+from webhook.ledger.slot_sums import booked_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.policy.quota.charges import Charge, StrandedGang, own_gpus
 from webhook.policy.quota.tenant_status import Count, Status
@@ -119,7 +119,7 @@ def _counts_alike(version: Version, account: Account) -> bool:
     before, tenant = version.account, version.active
     if len(before.reserved) - len(account.reserved) >= MOST_SETTLED or _one_by_one(before) != _one_by_one(account):
         return False
-    return usage_of(before, tenant) == usage_of(account, tenant)
+    return booked_of(before, tenant) == booked_of(account, tenant)
 
 
 def _one_by_one(account: Account) -> list[Entry]:
@@ -135,7 +135,7 @@ class Counting:
         self._versions = leading.store.versions
         self._changes = changes
         self._pods = pods
-        self._expiry = Expiry(leading.horizon, proof, leading.clock, leading.view.ended.now)
+        self._expiry = Expiry(leading.horizon, proof, leading.clock, leading.view.vacant.now)
         self._settling = Settling(leading.clock)
 
     async def round(self) -> None:
@@ -158,7 +158,7 @@ class Counting:
         term, view, world = self._leading.term, self._leading.view, self._leading.world
         term.bears(version.account)
         if not version.active.has_queue:  # if it gets one, its vacant slots would count in addition to its newer pods
-            view.ended.forget_all(version.account.namespaces)
+            view.vacant.forget_all(version.account.namespaces)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
 
@@ -197,7 +197,7 @@ def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[Str
     if tenant.charged_elsewhere or tenant.on_exceed != "Deny":
         return ()
     found = list(_in_part(account, view))
-    usage = usage_of(account, tenant) if found else {}
+    usage = booked_of(account, tenant) if found else {}
     stranded = (gang for gang, missing in found if not _has_room(missing, tenant.bounds, usage))
     return tuple(sorted(stranded, key=lambda each: (each.namespace, each.name)))
 

@@ -58,22 +58,23 @@ class Leader:
         try:
             await leading.term.claim_all(leading.store)
             async with (
-                AsyncExitStack() as booking,
+                AsyncExitStack() as stack,
                 world.workloads(view.workloads) as workloads,
                 world.pods(view) as pods,
-                asyncio.TaskGroup() as repairs,
+                asyncio.TaskGroup() as tasks,
             ):
                 for version in map(leading.store.versions.newest, leading.store.versions.names()):
                     if version is not None and version.sealed:
                         view.inherit(version.account)
-                booking.enter_context(leading.term.ledger.booking_gangs(self._book_gang))
+                # Gangs are booked by this view only once it has the vacant slots of the last leader.
+                stack.enter_context(leading.term.ledger.booking_gangs(self._book_gang))
                 counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
                 opening = Opening(leading)
-                repairs.create_task(opening.run())
+                tasks.create_task(opening.run())
                 rebuilding = Rebuilding(leading, pods, self._moving, first=first)
                 self._changes.everything()
                 while True:
-                    self._repair(rebuilding, repairs)
+                    self._repair(rebuilding, tasks)
                     await self._move()
                     await counting.round()
                     await opening.round()

@@ -58,7 +58,7 @@ class Opening:
             self._tried.clear()
             self._tell_of_no_queue(())
             return
-        free = [namespace for namespace in here if self._leading.world.is_without_queue(namespace)]
+        free = [namespace for namespace in here if self._leading.world.opens_all_gates(namespace)]
         queued_in = set(here).difference(free)
         found = map(versions.newest, versions.names())
         sealed = [each for each in found if each is not None and each.sealed]

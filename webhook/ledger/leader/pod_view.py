@@ -13,8 +13,8 @@ from itertools import chain
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, GangKey, PodCount
-from webhook.ledger.leader.ended_pods import EndedPods
 from webhook.ledger.leader.gated_pods import GatedPods
+from webhook.ledger.leader.vacant_slots import VacantSlots
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Holding
 from webhook.policy.quota.charges import Charge
@@ -55,7 +55,7 @@ class PodView:
         self._listings: list[set[str]] = []
         self.workloads = WorkloadView(changed, clock)
         self.gated = GatedPods()
-        self.ended = EndedPods(wall)
+        self.vacant = VacantSlots(wall)
 
     def get(self, uid: str) -> Holding | None:
         return self._pods.get(uid)
@@ -148,12 +148,16 @@ class PodView:
             key = each.namespace, each.maker
             ended, now[key] = max(each.pods - now[key], 0), max(now[key] - each.pods, 0)
             missing.append(replace(each, pods=ended))
-        self.ended.put_missed(preempted, missing)
+        self.vacant.put_missed(preempted, missing)
 
     def observe(self, holder: str, holding: Holding) -> None:
         """Note an existing pod. It is charged even if there was no room, unless it waits behind our gate."""
         self._note_in_lists(holder)
-        if holder in self._over or self._is_overdue(holder, holding):
+        # A pod that should have ended by now counts as ended, by our own clock since its deletion was first seen.
+        now = self._clock()
+        if holding.ends_in is not None:
+            self._ends[holder] = min(self._ends.get(holder, now + holding.ends_in), now + holding.ends_in)
+        if holder in self._over or (holding.ends_in is not None and self._ends[holder] <= now):
             self._end(holder)
             return
         if holding.gated is not None:
@@ -210,14 +214,6 @@ class PodView:
     def next_end(self) -> float | None:
         return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
 
-    def _is_overdue(self, uid: str, holding: Holding) -> bool:
-        """Tell whether a pod should have ended by now, by our own clock since its deletion was seen first."""
-        if holding.ends_in is None:
-            return False
-        now = self._clock()
-        self._ends[uid] = min(self._ends.get(uid, now + holding.ends_in), now + holding.ends_in)
-        return self._ends[uid] <= now
-
     def _note_in_lists(self, uid: str) -> None:
         for seen in self._listings:
             seen.add(uid)
@@ -228,7 +224,7 @@ class PodView:
             self._ended.popitem(last=False)
         holding = self._take_out(uid)
         if holding is not None and holding.gated is None:
-            self.ended.put(uid, holding)
+            self.vacant.put(uid, holding)
             self._late[uid] = holding
             if len(self._late) > MOST_LATE:
                 self._late.popitem(last=False)

@@ -57,7 +57,7 @@ class QueuedUnit(msgspec.Struct, frozen=True):
 class Queued(msgspec.Struct, frozen=True):
     """A unit that stays queued, because a row is `short` for it, or `behind` the head with this uid, or for both."""
 
-    waiting: QueuedUnit
+    unit: QueuedUnit
     short: Shortfall | None = None
     behind: str = ""
 
@@ -115,13 +115,13 @@ def queue_of(account: Account, view: PodView, tenant: Tenant) -> list[QueuedUnit
         if declared is None or not asked or is_admitted:
             continue
         ordered = sorted(pods, key=lambda pod: (-pod.priority, pod.gated.since, pod.seen))
-        rank, since, _ = max(_sort_key(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
+        lowest, since, _ = max(_sort_key(pod, declared) for pod in ordered)  # a gang ranks by the lowest of its tiers
         _, of_pods, number = key[1].partition("/")  # a further group of a workload exists as long as its pods do
         name, generation = f"{declared.name}-{number}" if of_pods else declared.name, declared.generation
         booking = GangBooking(
             key[1], declared.kind, key[0], name, tenant, asked, generation=generation, of_pods=bool(of_pods)
         )
-        found.append(QueuedUnit(tuple(ordered), (rank, since, min(each.seen for each in pods)), booking))
+        found.append(QueuedUnit(tuple(ordered), (lowest, since, min(each.seen for each in pods)), booking))
     return sorted(found, key=lambda each: each.sort_key)
 
 
@@ -202,7 +202,7 @@ class _Queue:
         self._tenant = copy.version.active
         # 1. Who was first before, rows with the head that reserves them by now, and rows whose head's time is over.
         self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
-        self._reserved = dict[QuotaRow, str]()
+        self._head_of = dict[QuotaRow, str]()
         self._overstayed = set[QuotaRow]()
         # 2. By the identity of charges: the leader's view has one object for equal charges of thousands of pods.
         self._rows_of = dict[tuple[int, ...], set[QuotaRow]]()
@@ -215,56 +215,56 @@ class _Queue:
         free = pod.asks_for_gpus and self._copy.draft.adds_nothing(booking)
         return free and isinstance(self._copy.book(booking), Booked)
 
-    def book(self, waiting: QueuedUnit) -> Iterator[Queued]:
+    def book(self, unit: QueuedUnit) -> Iterator[Queued]:
         """Book a unit if it has room. Yield what of it stays queued. A gang without a gated pod is not queued."""
         # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
-        if waiting.gang is not None:
-            waiting = replace(waiting, pods=self._not_booked(waiting.pods))
-            if not waiting.pods:
+        if unit.gang is not None:
+            unit = replace(unit, pods=self._not_booked(unit.pods))
+            if not unit.pods:
                 return
-        rows, booking = self._rows(waiting), waiting.gang or booking_of(waiting.first, self._tenant)
-        charge = id(waiting.first.holding.charge) if waiting.gang is None else 0
-        if head := next((head for row, head in self._reserved.items() if row in rows), ""):
+        rows, booking = self._rows(unit), unit.gang or booking_of(unit.first, self._tenant)
+        charge = id(unit.first.holding.charge) if unit.gang is None else 0
+        if head := next((head for row, head in self._head_of.items() if row in rows), ""):
             if not charge or charge not in self._lacks:
                 self._lacks[charge] = self._copy.draft.lacks(booking)
-            yield Queued(waiting, self._lacks[charge], head)
+            yield Queued(unit, self._lacks[charge], head)
             return
 
         # 2. Book it. If one of thousands of equal pods has no room, the others have none either.
-        answer = self._full.get(charge) or self._booked(waiting, booking)
+        answer = self._full.get(charge) or self._booked(unit, booking)
         if isinstance(answer, Booked):
             # The pods beyond a gang's minimum are booked one by one, at the position of their gang.
-            for pod in self._not_booked(waiting.pods) if waiting.gang is not None else ():
+            for pod in self._not_booked(unit.pods) if unit.gang is not None else ():
                 if pod.asks_for_gpus:
-                    yield from self.book(QueuedUnit((pod,), waiting.sort_key))
+                    yield from self.book(QueuedUnit((pod,), unit.sort_key))
             return
-        if charge and isinstance(answer, Shortfall) and not waiting.first.holding.charge.shared:
+        if charge and isinstance(answer, Shortfall) and not unit.first.holding.charge.shared:
             self._full[charge] = answer
 
         # 3. A unit that can never fit blocks nobody. The first that waits for a row reserves it.
         short = answer if isinstance(answer, Shortfall) else None
         passes = isinstance(answer, NotNow) and not answer.soon
-        never = passes or shortfall(waiting.charges, self._tenant, {}) is not None
+        never = passes or shortfall(unit.charges, self._tenant, {}) is not None
         if self._tenant.hold_order == "Strict" and not never:
-            self._reserve(waiting, booking, rows, short)
-        yield Queued(waiting, short)
+            self._reserve(unit, booking, rows, short)
+        yield Queued(unit, short)
 
     def _not_booked(self, pods: Iterable[GatedPod]) -> tuple[GatedPod, ...]:
         booked = {each.uid for each in self._copy.account.reserved}
         return tuple(each for each in pods if each.uid not in booked)
 
-    def _booked(self, waiting: QueuedUnit, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
+    def _booked(self, unit: QueuedUnit, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         """Book a gang as a whole, and then its pods inside it."""
         if not isinstance(booking, GangBooking):
             return self._copy.book(booking)
         answer = book_with_its_pods(self._copy, self._view, booking)
         if isinstance(answer, Booked):
-            for pod in waiting.pods:
+            for pod in unit.pods:
                 self.adds_nothing(pod)
         return answer
 
     def _reserve(
-        self, waiting: QueuedUnit, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
+        self, unit: QueuedUnit, booking: Booking | GangBooking, rows: set[QuotaRow], short: Shortfall | None
     ) -> None:
         """Reserve GPUs for the head of the queue.
 
@@ -274,7 +274,7 @@ class _Queue:
         """
         # 1. What it adds to each row, and which rows are short. If too many creates are under way, none is known.
         if short is None:
-            self._reserved |= dict.fromkeys(rows, waiting.uid)
+            self._head_of |= dict.fromkeys(rows, unit.uid)
             return
         usage, adds = self._copy.usage, self._copy.draft.added_by(booking)
         missing = {row: usage[row] + gpus - row.hard for row, gpus in adds.items() if gpus > 0}
@@ -284,19 +284,19 @@ class _Queue:
             return
 
         # 2. Its time began when it became the head.
-        until, reserves = self._until(waiting.uid), dict[str, Decimal]()
-        if until and until <= self._view.ended.now():
+        until, reserves = self._until(unit.uid), dict[str, Decimal]()
+        if until and until <= self._view.vacant.now():
             self._overstayed |= lacking
         else:
-            self._reserved |= dict.fromkeys(lacking, waiting.uid)
+            self._head_of |= dict.fromkeys(lacking, unit.uid)
             for row in missing:
                 ends = max((missing[each] for each in lacking if _is_part_of(each, row)), default=Decimal(0))
                 gpus = adds[row] if row in lacking else max(adds[row] - ends, Decimal(0))
                 reserves |= {row.label: gpus} if gpus else {}
-        first = waiting.first
+        first = unit.first
         self._copy.draft.reserve(
             Entry(
-                uid=waiting.uid,
+                uid=unit.uid,
                 namespace=first.holding.namespace,
                 state="ForQueue",
                 reserves=reserves,
@@ -310,14 +310,14 @@ class _Queue:
         before, limit = self._heads.get(uid), self._tenant.reserve_seconds
         if limit is None:
             return 0
-        latest = int(self._view.ended.now()) + limit  # the clock of another leader may be ahead
+        latest = int(self._view.vacant.now()) + limit  # the clock of another leader may be ahead
         return min(before.until or latest, latest) if before is not None else latest
 
-    def _rows(self, waiting: QueuedUnit) -> set[QuotaRow]:
+    def _rows(self, unit: QueuedUnit) -> set[QuotaRow]:
         """Return the rows on which a unit counts. Thousands of pods share a charge."""
-        same = tuple(map(id, waiting.charges))
+        same = tuple(map(id, unit.charges))
         if same not in self._rows_of:
-            self._rows_of[same] = {row for charge in waiting.charges for row in charge.rows(self._tenant)}
+            self._rows_of[same] = {row for charge in unit.charges for row in charge.rows(self._tenant)}
         return self._rows_of[same]
 
 

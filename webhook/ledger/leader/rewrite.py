@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Entry, EntryKey, GangKey, at_tier
 from webhook.ledger.draft import NotNow, gang_to_book
-from webhook.ledger.leader.ended_pods import PREEMPTED_SECONDS
 from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.vacant_slots import PREEMPTED_SECONDS
 from webhook.ledger.protocol import Booked, Declared, GangBooking
 from webhook.ledger.versions import WorkingCopy
 from webhook.policy.quota.charges import Charge, Shortfall, together
@@ -128,11 +128,11 @@ def _vacant(pods: Iterable[Entry], view: PodView, namespaces: Container[str]) ->
     """Yield the vacant slots. A slot is filled when its replacement was seen, which then counts by itself."""
     for each in pods:
         if each.slot and view.last_used(each.uid) is not None:
-            view.ended.forget(each.slot)
+            view.vacant.forget(each.slot)
     filled = {each.slot for each in pods if each.slot and view.last_used(each.uid) is not None}
     known = {each.uid: each for each in pods if each.state == "Vacant"}
-    known |= {each.uid: each for each in view.ended.of(namespaces) if each.uid not in known}
-    now = view.ended.now()
+    known |= {each.uid: each for each in view.vacant.of(namespaces) if each.uid not in known}
+    now = view.vacant.now()
     for each in sorted(known.values(), key=lambda each: (-each.until, each.uid))[:MOST_VACANT]:
         over = each.until <= now or view.workloads.has_ended(each.of) or each.uid in filled
         if not over:

@@ -143,8 +143,8 @@ class World(Protocol):
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """Report all gangs of a tenant that can't run within its quota. It may be called again with the same."""
 
-    def is_without_queue(self, namespace: str) -> bool:
-        """Tell whether no quota queues pods in a namespace, so that our gates there are opened."""
+    def opens_all_gates(self, namespace: str) -> bool:
+        """Tell whether all our gates in a namespace are opened, because no quota keeps the order of its pods."""
 
     async def open_gate(self, uid: str, holding: Holding) -> None:
         """Open our gate of a pod as it was seen. Raises ApiError, also if it has changed since."""

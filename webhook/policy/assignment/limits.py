@@ -209,7 +209,7 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest, row: Quota
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    lowered = assignment.demoted_to(lower, asked, row)
+    lowered = assignment.lowered_to(lower, asked, row)
     warning = AdmissionWarning("pod-demoted", lacks=lowered.lacks, tier=lower.name, evicted=lowered.evicted)
     return structs.replace(lowered, warnings=(*lowered.warnings, warning))
 

@@ -70,7 +70,7 @@ class Assignment(msgspec.Struct, frozen=True):
     lacks: Phrase | str = ""
     evicted: Phrase | str = ""
 
-    def demoted_to(self, tier: Tier, asked: "TierRequest", row: QuotaRow | None = None) -> "Assignment":
+    def lowered_to(self, tier: Tier, asked: "TierRequest", row: QuotaRow | None = None) -> "Assignment":
         """Return the assignment of a pod that has no room on a row. Without one it was demoted earlier."""
         higher, tenant = self.tier.name if self.tier else "", asked.facts.tenant
         lacks = lacking(tenant, higher, flavor_of(asked.pod, asked.policy), row) if tenant else ""

@@ -372,4 +372,4 @@ def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -
     if tier is None or tier.name != higher or borne_tier.value >= tier.value:
         return None
     agrees = label_free or asked.label in (borne_tier.name, higher)
-    return found.demoted_to(borne_tier, asked) if agrees else None
+    return found.lowered_to(borne_tier, asked) if agrees else None

@@ -223,7 +223,7 @@ def together(charges: Iterable[Charge]) -> Decimal:
     return own + sum(shared.values(), Decimal(0))
 
 
-def by_row(charges: Iterable[Charge]) -> dict[tuple[str | None, str | None], Decimal]:
+def by_tier_and_flavor(charges: Iterable[Charge]) -> dict[tuple[str | None, str | None], Decimal]:
     """Return the GPUs of charges by tier and flavor."""
     sums: dict[tuple[str | None, str | None], Decimal] = {}
     for each in charges:
@@ -298,7 +298,7 @@ class GangDemand(msgspec.Struct, frozen=True):
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Return the charges that are booked for it: one per tier and flavor, and one per part with a shared claim."""
-        sums = by_row(each.charge for each in self.parts if not each.charge.shared)
+        sums = by_tier_and_flavor(each.charge for each in self.parts if not each.charge.shared)
         summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 

@@ -277,7 +277,7 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
     """Return why a ResourceClaim is refused that asks for more GPUs than its pod was admitted with."""
-    most = let_in_with(pod).get(entry, NOTHING)
+    most = admitted_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None
     return Refusal(Reason.CHANGED, "claim-outgrown", "spec.devices", gpus=asked, pod=pod.name, most=most, claim=entry)
@@ -291,7 +291,7 @@ def refusal_of_group_claim(claim: Metadata, asked: Decimal) -> Refusal | None:
     return Refusal(Reason.INVALID, "claim-for-group", "metadata.ownerReferences", group=owner.name, gpus=asked)
 
 
-def let_in_with(pod: Metadata) -> Mapping[str, Decimal]:
+def admitted_with(pod: Metadata) -> Mapping[str, Decimal]:
     """Return the GPUs that a pod was admitted with, by the entries of its claims."""
     there = pod.annotations.get(CLAIMED)
     return {name: Decimal(gpus) for name, gpus in _ENTRY.findall(there)} if there else {}
@@ -303,7 +303,7 @@ def not_made(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tupl
     Its claim does not exist yet, or is gone, or was made again with less: a claim for the full number may come at any
     time. The claim's node labels are not used, because their author may have written them.
     """
-    own, shared, let_in = NOTHING, dict[str, Decimal](), let_in_with(pod.metadata)
+    own, shared, let_in = NOTHING, dict[str, Decimal](), admitted_with(pod.metadata)
     for claim in pod.spec.resource_claims if let_in else ():
         there = gpus_of([each for each in devices if each.entry == claim.name], policy)
         more = max(let_in.get(claim.name, NOTHING) - there, NOTHING)

@@ -182,7 +182,7 @@ def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, 
     return Phrase("queued-next", gpus=gpus, tenant=tenant, place=place)
 
 
-def order_of_queue(tenant: Tenant) -> Phrase:
+def hold_order_phrase(tenant: Tenant) -> Phrase:
     """Return whether a workload with room may pass an earlier one without, and the field that says so."""
     if tenant.hold_order == "BestEffort":
         return Phrase("order-best-effort", tenant=tenant.name)

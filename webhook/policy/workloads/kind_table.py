@@ -1,8 +1,8 @@
 """The table of workload kinds: the fields of a row, the table as a value, and how rows are made of data.
 
 A new operator is an entry in a YAML file of the folder `kinds` and an example, not a class; a company's own is one in
-its policy file. An entry has the fields of KindRow in camelCase, but for
-`labels` (pod_labels), `usual` (usual_type) and a template's `count` (pods). A template's `path` is complete there:
+its policy file. An entry has the fields of KindRow in camelCase, except that it writes `podLabels` for `labels`,
+`usualType` for `usual`, and a template's `pods` for `count`. A template's `path` is complete there:
 spec.workers.*.template. The object that contains it is at `holder`, or at the longest common path of the template and
 its number at `replicas`. Counts and other operator logic are functions, named in `pods`, `times`, `left`, `least`,
 `made` and `merged`.

@@ -19,7 +19,7 @@ PREEMPTED_SECONDS = 120
 MOST = 1000
 
 
-class EndedPods:
+class VacantSlots:
     """Vacant entries for accounts. `wall` returns seconds since 1970, because the next leader reads the times too."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
