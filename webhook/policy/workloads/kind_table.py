@@ -1,9 +1,9 @@
 """The table of workload kinds: the fields of a row, the table as a value, and how rows are made of data.
 
 A new operator is an entry in a YAML file of the folder `kinds` and an example, not a class; a company's own is one in
-its policy file. An entry has the fields of KindRow in camelCase, but for
-`labels` (pod_labels), `usual` (usual_type) and a template's `count` (pods). A template's `path` is complete there:
-spec.workers.*.template. The object that contains it is at `holder`, or at the longest common path of the template and
+its policy file. An entry has the fields of KindRow in camelCase, except that `labels` is written podLabels, `usual`
+usualType, and a template's `count` pods. A template's `path` is complete in an entry: spec.workers.*.template. The
+object that contains the template is at `holder`, or at the longest common path of the template and
 its number at `replicas`. Counts and other operator logic are functions, named in `pods`, `times`, `left`, `least`,
 `made` and `merged`.
 """
@@ -107,7 +107,7 @@ class RuntimeKinds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class ManagedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The field by which a workload names the controller that makes its pods, and the names of its kind's own.
+    """The field in which a workload names the controller of its pods, and the names of the kind's own controllers.
 
     MultiKueue writes another name, and makes the pods in another cluster. Without such a field, the kind's own
     controller always makes the pods. Source: https://kueue.sigs.k8s.io/docs/concepts/multikueue/
@@ -143,8 +143,8 @@ class WhileQueued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class Retries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The `replicas` whose restartPolicy decides whether the training operator makes a failed pod again.
 
-    Without a policy the `default` holds, and the operator goes on `by` these policies: kubeflow.org/v1, RestartPolicy,
-    and UpdateJobStatus of each controller.
+    A replica without a policy has the `default`. With a policy in `by` the operator makes the pod again. Source:
+    kubeflow.org/v1, RestartPolicy, and UpdateJobStatus of each controller.
     """
 
     replicas: str
@@ -220,7 +220,7 @@ class PodLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TellingLabel(NamedTuple):
-    """A label of one workload type's pods alone; `value` None if any value counts, `unless` as in a row."""
+    """A label that only pods of one type have. `value` is None if any value counts; `unless` is as in a row."""
 
     key: str
     value: str | None
@@ -266,7 +266,7 @@ class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def telling_labels(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
-        """Return labels that give a type without the owners, each with its rank, by their keys.
+        """Return labels that give a type without the owners, by key, each with its number: the lowest decides.
 
         ray.io/cluster is not among them, because everything that Ray runs has it.
         """
