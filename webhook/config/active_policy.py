@@ -64,7 +64,7 @@ class ActivePolicy:
     def start(self, last_good: str = "") -> TierPolicy:
         """Read the file for the first time. If it is broken, the `last_good` text is active, as in other replicas.
 
-        Raises ConfigError if there is no such text.
+        Raises ConfigError if there is no such text, or if it can't be read either.
         """
         self.text = last_good
         try:
@@ -87,7 +87,7 @@ class ActivePolicy:
         return self._current
 
     def tell_classes(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Note the cluster's DeviceClasses, which decide what they count."""
+        """Note the cluster's DeviceClasses, which decide how many GPUs a device counts as."""
         if classes != self._classes:
             self._classes = dict(classes)
             self._take(self.current())

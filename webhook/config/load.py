@@ -86,7 +86,7 @@ def _fields(text: str, source: str) -> PolicyFile:
     if name != "":
         preset = data_file(__name__, "gpu_resources.yaml") | data_file(__name__, f"presets/{name}.yaml")
         own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
-        # A preset's mode is the default, and a file without one is told from a file that names it.
+        # A preset's mode is the model's default. It is left out, so that only a mode of the file counts as written.
         left_out = ("apiVersion", "kind", "mode", *(_NAMES_TIERS if "tiers" in own else ()))
         tree = _merged({key: value for key, value in preset.items() if key not in left_out}, own)
 
@@ -251,7 +251,7 @@ def crosscheck(file: PolicyFile) -> Iterator[str]:  # noqa: C901, PLR0912 - one 
 
 
 REFERRED_TO = ("tiers", "kinds")
-"""Lists whose names are used in other fields. While such a field is misspelt, uses of its names are no mistakes."""
+"""Lists whose names are used in other fields. If the key of one is misspelt, uses of its names are no mistakes."""
 
 
 def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:

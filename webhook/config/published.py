@@ -29,7 +29,7 @@ def digest_of(text: str) -> str:
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A replica's policy. `text` is "" if it is too long; `problem` is the reason why the file was not taken.
+    """The leader's active policy. `text` is "" if it is too long; `problem` is the reason why the file was not taken.
 
     `since`: when it became active, in RFC 3339.
     """
@@ -58,7 +58,7 @@ class Published(msgspec.Struct, frozen=True):
 class InstalledPolicy(msgspec.Struct, frozen=True):
     """An installation's policy file, and its published policy.
 
-    `where` is the file's ConfigMap. `unread`: the other one may not be read. `gone`: the file's does not exist.
+    `where` is the file's ConfigMap, and `gone`: it does not exist. `unread`: the published one may not be read.
     """
 
     where: str

@@ -1,6 +1,7 @@
 """Sections of the policy file as pydantic reads them: their base, kinds of workloads, and the placement of pods.
 
-Values that the API server would refuse on a pod are refused here, or every pod of the tier would be refused later.
+Values that the API server would refuse on a pod are refused here, because otherwise every pod of the tier would be
+refused later.
 """
 
 import re
@@ -29,7 +30,7 @@ class Section(BaseModel):
         extra="forbid",
         frozen=True,
         use_enum_values=False,
-        defer_build=True,  # what reads a section is made with the first file, once for all, and not where none is read
+        defer_build=True,  # validators are built when the first file is read
     )
 
     def problems(self) -> Iterator[str]:

@@ -58,7 +58,7 @@ def tag_of(text: str) -> str:
 
 
 def number(text: str) -> int | float | None:
-    """Return a text as a number of JSON, a whole one as an int; None for a text that is none."""
+    """Return a text as a number of JSON, a whole one as an int; None for any other text."""
     plain = text if text.startswith(".") else text.replace("_", "")
     if not text[:1].isascii() or text[:1] not in "+-.0123456789" or not plain.isascii():
         return None
@@ -172,7 +172,7 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "binary": lambda text: base64.b64decode(text, validate=False).decode(),
 }
 _FORMS = {"bool": _BOOL, "null": _NULL}
-"""The texts with a value."""
+"""The texts that a tag accepts; any other text is an error."""
 
 
 def _of_scalar(tag: str) -> Callable[[KubectlLoader, yaml.Node], Any]:

@@ -88,7 +88,7 @@ class TemplateReference(View, frozen=True):
 
 
 class PodGroupTemplateReference(View, frozen=True):
-    """The field that Kubernetes 1.36 has around that reference."""
+    """The field that Kubernetes 1.36 has around a TemplateReference."""
 
     workload: TemplateReference | None = None
 

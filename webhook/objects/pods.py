@@ -31,12 +31,12 @@ class Resources(View, frozen=True):
 
     @property
     def asked(self) -> dict[str, Quantity]:
-        """Return requests, or limits if there are none, because templates arrive without the API server's defaults."""
+        """Return the request of each resource, or else its limit, because templates lack the API server's defaults."""
         return {**self.limits, **self.requests} if self.limits else self.requests
 
 
 class Lifecycle(View, frozen=True):
-    """A container's handlers; only whether preStop is taken matters."""
+    """A container's handlers, of which only preStop is read."""
 
     pre_stop: dict[str, Any] | None = None
 
@@ -139,7 +139,7 @@ class NodeSelectorTerm(View, frozen=True):
 
 
 class NodeSelector(View, frozen=True):
-    """Terms of which one must hold."""
+    """Terms; one of them must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
@@ -151,7 +151,7 @@ class NodeAffinity(View, frozen=True):
 
 
 class Affinity(View, frozen=True):
-    """A pod's affinity to nodes; of its affinity to other pods only the presence matters."""
+    """A pod's affinity to nodes, and to other pods as plain JSON."""
 
     node_affinity: NodeAffinity = NodeAffinity()
     pod_affinity: Any = None
@@ -167,7 +167,7 @@ may identify a gang by a kind, a group and a name, as files may an owner."""
 
 
 QUOTA_GATE = "gpu-tiers.dev/quota"
-"""The scheduling gate of queued pods, if a tenant's quota holds its excess (docs/decisions/hold.md)."""
+"""The scheduling gate of queued pods, if a tenant's quota queues its excess (docs/decisions/hold.md)."""
 WITHOUT_QUOTA_GATE = {"schedulingGates": [{"$patch": "delete", "name": QUOTA_GATE}]}
 """A spec as a strategic merge patch that removes our gate and leaves the others, in any order."""
 
@@ -297,7 +297,7 @@ class PodSpec(View, frozen=True):
         return self.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
 
     def every_container(self) -> Iterator[tuple[str, Container]]:
-        """Yield each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""
+        """Yield each container that can ask for a resource, with its field path; none is missed (CVE-2023-2727)."""
         for index, container in enumerate(self.containers):
             yield f"spec.containers[{index}]", container
         for index, container in enumerate(self.init_containers):
@@ -342,12 +342,12 @@ def require_few(pods: Sequence[Pod]) -> None:
 
 
 def require_few_devices(count: int) -> None:
-    """Raise Refused if the claims of a pod, or of the templates of a workload, are too many."""
+    """Raise Refused if the claims of a pod, or of the templates of a workload, have more than MOST_DEVICES requests."""
     _require("requests of resourceClaims", count, MOST_DEVICES)
 
 
 def require_short_uid(owner: OwnerReference | None) -> None:
-    """Raise Refused if the controller of an object can't be one, by the length of its UID."""
+    """Raise Refused if the UID of an object's controller is too long to be one."""
     if owner is not None and len(owner.uid) > LONGEST_UID:
         raise Refused(Reason.INVALID, "owner-uid-too-long", "metadata.ownerReferences", length=len(owner.uid))
 

@@ -28,7 +28,7 @@ class Phrase:
 
 
 class Aside(Phrase):
-    """A part about circumstances, such as the tiers with room now. Different circumstances are no other matter."""
+    """A part about circumstances, such as the tiers with room now. `matter` ignores it."""
 
     __slots__ = ()
 

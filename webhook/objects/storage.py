@@ -29,11 +29,11 @@ _TOPOLOGY = {
 """The labels of zones and regions, with their names of today."""
 
 Terms = tuple[NodeSelectorTerm, ...]
-"""Terms of which a node must match one."""
+"""Terms; a node must match one of them."""
 
 
 class UsedVolume(NamedTuple):
-    """A claim that a pod uses, as namespace/name. One `is_own` that is made for an ephemeral volume of the pod."""
+    """A claim that a pod uses, as namespace/name. `is_own`: it is made for an ephemeral volume of the pod."""
 
     key: str
     is_own: bool

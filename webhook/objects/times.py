@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 
 def unix_seconds(time: str | None) -> float | None:
-    """Return a time in seconds since 1970; None for none, or for a text that is no time with a zone."""
+    """Return a time in seconds since 1970; None for None, or for a text that is no time with a zone."""
     try:
         found = datetime.fromisoformat(time or "")
     except ValueError:
@@ -34,7 +34,7 @@ def is_time_zone(name: str) -> bool:
 
 
 def calendar_period(per: Literal["Day", "Week", "Month", "Quarter"], zone: str, time: float) -> tuple[float, float]:
-    """Return when the period with a time begins and ends, at midnight in a time zone. A week begins on Monday."""
+    """Return when the period around a time begins and ends, at midnight in a time zone. A week begins on Monday."""
     today = datetime.fromtimestamp(time, ZoneInfo(zone)).date()
     match per:
         case "Day":

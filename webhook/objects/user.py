@@ -6,7 +6,7 @@ from webhook.objects.view import View
 
 
 class User(View, frozen=True):
-    """The name, and what authorizers may also look at. The latter stay bytes, because few decisions need them.
+    """The name, and what authorizers may also look at. Groups and extra stay JSON, because few decisions need them.
 
     Source: UserInfo of authentication.k8s.io/v1.
     """
@@ -18,5 +18,5 @@ class User(View, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, bytes, bytes]:
-        """Return all of it, for a cache."""
+        """Return all fields, as a key for a cache."""
         return self.username, self.uid, bytes(self.groups), bytes(self.extra)

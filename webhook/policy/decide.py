@@ -1,7 +1,7 @@
 """Decides on a pod. Begin here; decide_workload.py and decide_group.py continue.
 
 Each decision asks: is it ours, which tier, which checkpoint hook, which PriorityClass, which charge. All inputs are
-values. Every function raises Refused if a person asks for something impossible.
+values. A function raises Refused if a person asks for something impossible.
 """
 
 from collections.abc import Iterator
@@ -59,11 +59,10 @@ class Decision(msgspec.Struct, frozen=True):
     """The decision on one pod, or on all pods of one template.
 
     `charge` counts all of them, `least` those that a gang needs. `live` is the PriorityClass of its tier, None for a
-    class outside the tiers. `hook` and `charge` are None for a PodGroup, which holds and runs nothing. `queue_class` is
-    the value of Kueue's label, None if the pod needs none. `placement` and `scheduling` are None if the policy has none
-    for its tier.
-    `reserved_nodes` is which of them a pod may use, None where nodes are not reserved.
-    `disruption_mode` is what is written on a PodGroup; None where it keeps its own.
+    class outside the tiers. `hook` and `charge` are None for a PodGroup, which has no containers. `queue_class` is the
+    value of Kueue's label, None if the pod needs none. `placement` and `scheduling` are None if the policy has none for
+    its tier. `reserved_nodes` says which nodes a pod may use that are reserved for preemptors; None unless
+    `preemption.dra` is On. `disruption_mode` is what is written on a PodGroup; None if its own stays.
     """
 
     tier_request: TierRequest
@@ -100,7 +99,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def gets_gate(self) -> bool:
-        """Tell whether a pod gets our gate: with `onExceed: Hold` every one that is charged, with room or not.
+        """Tell whether a pod gets our gate: with `onExceed: Hold` every charged pod does, even with room.
 
         A group of pods that no workload makes is admitted as a whole or refused. A pod without GPUs is queued with its
         gang's GPU pods, because it would start without them. The API server accepts no gate on a pod that names its
@@ -125,9 +124,10 @@ class Decision(msgspec.Struct, frozen=True):
 def decide_pod(
     pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""
 ) -> Decision | None:
-    """Return the decision on a pod; None if it is not ours. It is demoted only by a `usage` of the tenant's rows.
+    """Return the decision on a pod; None if it is not ours. A pod without room in the tenant's `usage` may be demoted.
 
-    `usage` leaves out the ResourceClaims that the pod shares. A pod of a gang that was demoted runs at `gang_tier`.
+    `usage` leaves out the ResourceClaims that the pod shares. Without `usage`, the pod runs at the `gang_tier` to which
+    its gang was demoted.
     """
     demand = demand_of(pod, facts.devices, policy)
     if not concerns(pod, demand, facts, policy):
@@ -182,7 +182,7 @@ def eviction_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
 
 
 def whole_charge(charge: Charge, group: PodsTogether | None) -> Charge:
-    """Return the charge of a pod's whole group; a single pod's own charge."""
+    """Return the charge of a pod's whole group; without a group, the pod's own charge."""
     return structs.replace(charge, gpus=gpus_of_pods(group.count, charge.gpus, charge.shared)) if group else charge
 
 
@@ -219,7 +219,7 @@ def decision_with(
 
 
 def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
-    """Return the decision with this assignment on a group, which holds and runs nothing."""
+    """Return the decision with this assignment on a PodGroup, which has no hook and no charge."""
     return Decision(asked, assignment, _live(assignment, asked))
 
 
@@ -246,8 +246,8 @@ def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:
 def named_tier(asked: TierRequest, assignment: Assignment) -> str:
     """Return the tier that somebody named for a pod or a group, perhaps on an owner; "" if nobody did.
 
-    Nobody names the tier that a rule, a workload type or a default gives. With `tierAccess: RBAC`, whoever names a tier
-    has the right to use it.
+    Nobody names the tier that a rule, a workload type or a default gives. With `tierAccess: RBAC`, a user who names a
+    tier needs the right to use it.
     """
     group = asked.facts.group
     if assignment.tier is None or assignment.step not in EXPLICIT:
@@ -267,7 +267,8 @@ def named_tier(asked: TierRequest, assignment: Assignment) -> str:
 def tiers_named_in(facts: Facts, policy: TierPolicy) -> Iterator[str]:
     """Yield the tiers that somebody named in a workload, the first of the facts' owners, or above it.
 
-    A workload that asks for no GPUs names none, even with the label: the webhook does not see it before it asks.
+    A template whose tier nobody named yields "". A workload that asks for no GPUs names none, even with the label: the
+    webhook does not see it before it asks.
     """
     own = facts.owners[0]
     members = [(each, demand_of(each.template, each.devices, policy)) for each in own.members]
@@ -282,6 +283,6 @@ def tiers_named_in(facts: Facts, policy: TierPolicy) -> Iterator[str]:
 
 
 def is_named_by_owner(tier: str, facts: Facts, policy: TierPolicy) -> bool:
-    """Tell whether a workload above names the tier: whoever applied that was asked about it then."""
+    """Tell whether an owner names the tier. The right of the user who applied the owner was checked then."""
     above = (structs.replace(facts, owners=facts.owners[index:], group=None) for index in range(len(facts.owners)))
     return any(tier == each for owner in above for each in tiers_named_in(owner, policy))

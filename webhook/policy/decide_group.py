@@ -114,9 +114,10 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 def template_problem(
     found: SchedulingWorkload, live: PriorityClass | None, facts: Facts, policy: TierPolicy
 ) -> Refusal | None:
-    """Return why a template makes no PodGroup: its class does not exist, which the API server accepts.
+    """Return why no PodGroup can be made of one of the templates of a Workload; None if one can.
 
-    Or its priority is not that of the `live` class of the Workload's tier, if it has one.
+    The class of the template does not exist, which the API server accepts. Or its priority is not that of `live`, the
+    class of the Workload's tier.
     """
     reason, tiers = Reason.CONTRADICTION, policy.tiers.names()
     for field, each in found.templates():
@@ -186,6 +187,6 @@ def _tier_of_group(
 
 
 def _demands(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
-    """Return the GPUs of all its pods, then of one, because there may be no pods now."""
+    """Return the GPUs of all pods of a template, then of one pod, which decides if the template has no pods now."""
     demand = demand_of(member.template, member.devices, policy)
     return demand * member.count, demand

@@ -83,7 +83,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def smallest(self) -> Decimal:
-        """Return the GPUs of its smallest pod; 0 if others may hold some of their claims already."""
+        """Return the GPUs of its smallest pod; 0 if other pods may use some of its claims already."""
         asked = (each.tier_request for each in self.decisions)
         return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
 
@@ -95,7 +95,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def leading(self) -> Decision:
-        """Return the decision that stands for the whole: the most GPUs; among equal steps of a pipeline, training."""
+        """Return the decision that represents the workload: the one with the most GPUs; among equal steps, training."""
 
         def weight(decision: Decision) -> tuple[Decimal, bool]:
             evidence = decision.assignment.evidence
@@ -114,7 +114,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
         return demotable_to(self.assignment.tier, self.decisions[0].tier_request)
 
     def contradiction(self) -> Refusal | None:
-        """Return the refusal of a gang in which two templates name different tiers, or of a label above its pods' tier.
+        """Return the refusal of a gang in which two templates name different tiers, or of a KAI label above its pods.
 
         The gang needs both templates. Spare workers may run in a tier of their own.
         """
@@ -283,7 +283,7 @@ def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
-    """Yield the decisions on templates that are ours. Raises Refused also for the class of another template."""
+    """Yield the decisions on templates that are ours. Raises Refused for the class of another one above the ceiling."""
     members, demands = facts.owners[0].members, list[Decimal]()
     for member in members:
         with _placed(member):
@@ -315,7 +315,7 @@ def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
 
 
 def made_by_another(facts: Facts) -> bool:
-    """Tell whether another workload makes this one: its author was warned when that one was applied."""
+    """Tell whether another workload makes this one. Its author was warned when the other one was applied."""
     return any(owner.members for owner in facts.owners[1:])
 
 

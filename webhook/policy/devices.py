@@ -1,8 +1,8 @@
-"""The devices of DRA: whether one fits a request, who holds it, and for which requests nobody is evicted.
+"""The devices of DRA: whether one fits a request, which claim uses it, and for which requests nobody is evicted.
 
-The inventory uses ResourceSlices, ResourceClaims and DeviceTaintRules alone, so the scheduler's memory may know more. A
-selector is evaluated if it is a list of plain comparisons. For any other selector, a device fits if its current request
-has the same DeviceClass with at least the same selectors. Source: KEP-4381, KEP-5055 (taints);
+The inventory is read from objects of the API, so the scheduler may know more: what it allocates at this moment. A
+selector is evaluated if it is a list of plain comparisons. For any other selector, a device fits if the request that it
+is allocated to now has the same DeviceClass with at least the same selectors. Source: KEP-4381, KEP-5055 (taints);
 pkg/scheduler/framework/plugins/dynamicresources in kubernetes.
 """
 
@@ -50,7 +50,7 @@ class Attribute(View, frozen=True):
 
 
 class _Unread(View, frozen=True):
-    """A value of which only the name is read."""
+    """A value that is not read, because only its name counts."""
 
 
 class OfferedDevice(View, frozen=True):
@@ -84,7 +84,7 @@ class _SliceSpec(View, frozen=True):
 
 
 class ResourceSlice(View, frozen=True):
-    """The devices of a driver's pool in one object."""
+    """A ResourceSlice, with all or some of the devices of a driver's pool."""
 
     spec: _SliceSpec = _SliceSpec()
 
@@ -126,7 +126,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class WantedDevices(msgspec.Struct, frozen=True):
-    """The devices that a request wants: so many of a class that pass all selectors, including those of the class.
+    """The devices that a request wants: so many of a class that pass `selectors` and those of the class.
 
     `plain`: any such devices fit together. The request has no constraints, no capacity, no adminAccess and no
     allocationMode All.
@@ -169,7 +169,7 @@ class _ClaimStatus(View, frozen=True):
 
 
 class DeviceClaim(View, frozen=True):
-    """A ResourceClaim with the devices that it holds."""
+    """A ResourceClaim with the devices that are allocated to it."""
 
     metadata: Metadata = Metadata()
     spec: ClaimSpec = ClaimSpec()
@@ -189,7 +189,7 @@ class DeviceClaim(View, frozen=True):
         return self.status.allocation is not None
 
     def allocated_devices(self) -> Iterator[tuple[DeviceKey, str]]:
-        """Yield the devices that it holds, each with the name of its request. Administrative access holds nothing."""
+        """Yield the devices that it uses, each with the name of its request. A result with adminAccess uses none."""
         for each in self.status.allocation.devices.results if self.status.allocation else ():
             if not each.admin_access:
                 yield DeviceKey(each.driver, each.pool, each.device), each.request
@@ -213,14 +213,14 @@ class DeviceClaim(View, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """The devices of all nodes, and the claims that hold some, by device."""
+    """The devices of all nodes, and for each allocated one its claim and the request, None if that is unknown."""
 
     devices: Mapping[DeviceKey, Device]
     holders: Mapping[DeviceKey, tuple[DeviceClaim, WantedDevices | None]]
     classes: Mapping[str, DeviceClass]
 
     def does(self, key: DeviceKey, wanted: WantedDevices) -> bool | None:
-        """Tell whether a device fits a request, regardless of its holder and its taints; None if unknown."""
+        """Tell whether a device passes the selectors of a request, free or not, tainted or not; None if unknown."""
         device = self.devices[key]
         of_class = self.classes[wanted.device_class].selectors if wanted.device_class in self.classes else ()
         selectors = (*of_class, *wanted.selectors)
@@ -314,8 +314,8 @@ def without_eviction(
 ) -> tuple[str, ...]:
     """Return the resources and DeviceClasses of GPUs that a pod asks for and for which nobody is evicted on any node.
 
-    One is enough to keep the scheduler from making room for the pod, because it needs all of them. With
-    preemption.dra gpu-tiers does.
+    One is enough to keep the scheduler from making room for the pod, because the pod needs all of them. With
+    `preemption.dra: On` there are none, because gpu-tiers evicts pods for them.
     """
     weights = policy.weights
     if scope.devices or policy.device_preemption == "On":
@@ -326,7 +326,7 @@ def without_eviction(
 
 
 def evicted_by(tier: Tier, pod: Pod, facts: Facts, policy: TierPolicy) -> Phrase:
-    """Return the tiers that may evict a pod of this tier for its GPUs; none if its GPUs come by DRA."""
+    """Return the words for the tiers that may evict a pod for its GPUs; nobody if `without_eviction` has any."""
     by_dra = without_eviction(pod, facts.devices, facts.eviction, policy)
     return EVICTED_BY_NOBODY if by_dra else policy.evicted_by(tier)
 

@@ -1,8 +1,8 @@
 """The labels and annotations in gpu-tiers' own domain: the ones that it writes, and the ones without a meaning.
 
 An existing key stays as it is, whoever wrote it, because a selector or its author may need it. Only our own marks are
-overwritten. They are annotations, which no selector names, and describe the object that bears them. Any other text
-there is forged, or was copied from another object with its manifest.
+overwritten. They are annotations, which no selector names, and describe the object that has them. Any other text in a
+mark is forged, or was copied from another object with its manifest.
 """
 
 import difflib
@@ -40,15 +40,15 @@ WRITTEN = frozenset({*LABELS, VOLCANO_QUEUE, KARPENTER, CLUSTER_AUTOSCALER, EVIC
 """All keys that gpu-tiers writes on objects under review; controllers/work_at_risk.py has further ones."""
 
 _OURS = MARKS | {PRIORITY_CLASS, EVICTABLE_VOLUMES}
-"""The keys that are overwritten. Kueue's label is passed only if nobody else wrote it, by QUEUE_CLASS
-(assignment/kueue.py)."""
+"""The keys that are overwritten. Kueue's label is in `wanted` only if nobody else wrote it, by
+QUEUE_CLASS (assignment/kueue.py)."""
 
 
 def due(there: Mapping[str, str], wanted: Mapping[str, str], selects: frozenset[str] = frozenset()) -> dict[str, str]:
     """Return the entries to write in a map of labels or annotations: absent ones, and our own.
 
-    None of them is a label by which the pod's controller selects, because it may want pods without that label. Raises
-    LookupError for a key that the list above lacks, which is our own mistake.
+    Labels in `selects` are left out, because the pod's controller may want pods without them. Raises LookupError for a
+    key that is not in WRITTEN, which is our own mistake.
     """
     if not wanted.keys() <= WRITTEN:
         raise LookupError(f"not in the list of written keys: {', '.join(wanted.keys() - WRITTEN)}")
@@ -78,14 +78,14 @@ KNOWN_KEYS = frozenset(
 
 
 def unknown_keys(bearers: Iterable[Metadata | Workload]) -> Iterator[AdmissionWarning]:
-    """Yield a warning for each label and annotation that gpu-tiers does not know, up to a few."""
+    """Yield a warning for each label and annotation that gpu-tiers does not know, up to MOST_NAMED_KEYS."""
     found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
     for key, other in islice(found, MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
 
 
 def _meaningless(bearer: Metadata | Workload) -> Iterator[tuple[str, str]]:
-    """Yield the keys, and the objects on which each would have a meaning; "" if none."""
+    """Yield the keys without a meaning, and what each probably stands for ("the label of that name"); "" if unknown."""
     for keys, what, misplaced, other in (
         (bearer.labels, "label", OF_HOOKS, "the annotation of that name"),
         (bearer.annotations, "annotation", (TIER_LABEL,), "the label of that name"),
@@ -106,7 +106,7 @@ def is_unknown(key: str) -> bool:
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
-    """Return the key that was perhaps meant; otherwise the most frequent one."""
+    """Return the key that was perhaps meant; otherwise TIER_LABEL, the most frequent one."""
     return _nearest(key.rpartition("/")[2][:MOST_SHOWN], _BY_NAME) or TIER_LABEL
 
 
@@ -128,7 +128,7 @@ _OF_NAMESPACES = {
 def namespace_warnings(
     labels: Mapping[str, str], policy: TierPolicy, tenants: Iterable[Tenant]
 ) -> Iterator[AdmissionWarning]:
-    """Yield warnings about a namespace's labels for their author. Labels by which tenants are selected are right."""
+    """Yield warnings about a namespace's labels for their author. Labels in a tenant's selector are right."""
     ours = sorted(key for key in labels if LIKE_OURS.match(key))[:MOST_READ]
     if not ours:
         return

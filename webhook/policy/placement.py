@@ -3,14 +3,14 @@
 Only fields that the pod does not set are added, so a second pass adds nothing. A gang's pods are close together (Pack),
 replicas are apart (Spread). Both are wishes to the scheduler and never keep a pod from running. Both name the node in
 addition to the tier's topology key: a gang fits best on few nodes of one rack, and replicas that share a rack want two
-nodes. A label that all pods of a gang bear identifies the gang. The operator that makes the pods writes it.
+nodes. A label that all pods of a gang have identifies the gang. The operator that makes the pods writes it.
 
 Volcano makes a PodGroup for a pod without one, in the queue of the pod's annotation (createNormalPodPG of its podgroup
 controller). KAI does so for every pod, by labels of its owners and then of the pod. It treats a priority of 100 or more
-as non-preemptible, which all tiers would be (GetPodGroupMetadata of its pod grouper).
+as non-preemptible, as all tiers of our presets have (GetPodGroupMetadata of its pod grouper).
 
 Annotations tell autoscalers whether they may remove the node. Karpenter takes "true", or since v1.12 how long the pod
-is protected from its start; it takes no word against the protection. Source:
+is protected from its start; no value allows the removal. Source:
 https://karpenter.sh/preview/reference/annotations/
 
 Cluster Autoscaler takes "false", for the pod's whole life. "true" also lets it end pods that it spares by default:
@@ -85,7 +85,7 @@ def gang_label_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: 
 def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tree | None:
     """Return the selector of the nearest owner's replicas: its template's labels, a revision's by matchLabelKeys.
 
-    If pod and template share no label, the operator's label selects them. None without any.
+    If the pod lacks labels of each template, the gang's label selects them. None without such a label.
     """
     members = facts.owners[0].members if facts.owners else ()
     templates = (member.template.metadata.labels for member in members)
@@ -137,7 +137,7 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
 
 
 def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) -> PlacementPlan:
-    """Return the fields of its strategy."""
+    """Return the fields of the strategy Pack or Spread; only `said` if it changes nothing."""
     # 1. Pack needs a label of the gang, and Spread one of the replicas.
     labels, topology_key = pod.metadata.labels, placement.topology_key
     keys = tuple(dict.fromkeys((topology_key, HOSTNAME)))

@@ -75,7 +75,7 @@ def has_shown_id(warning: AdmissionWarning) -> bool:
 
 
 def warning_words(warning: AdmissionWarning) -> str:
-    """Return the words of a warning, without its id."""
+    """Return the words of a warning without its id. If it is about a workload, long fields are cut to fit LONGEST."""
     if warning.id in WARNINGS:
         text = WARNINGS[warning.id]
         values = {name: str(_in_text(value)) for name, value in warning.fields}

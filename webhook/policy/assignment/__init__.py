@@ -1,1 +1,1 @@
-"""The tier of a pod: the steps, the limits, and what holds at reinvocation."""
+"""Assigns a tier to a pod: the steps, the limits, and the same tier again when the webhook is reinvoked."""

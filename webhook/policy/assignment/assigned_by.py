@@ -1,7 +1,7 @@
 """Reads and writes the annotation that says how an object got its tier.
 
 The annotation stays for as long as the object lives, and anybody can write it. Other code uses the parsed value and
-reads no text. Earlier versions wrote the same line.
+reads no text. Earlier versions wrote the same format.
 """
 
 import re
@@ -43,12 +43,12 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
     @property
     def names_own_label(self) -> bool:
-        """Tell whether the label on the pod itself is its author's."""
+        """Tell whether the tier comes from the label on the pod itself, not from that of an owner."""
         return self.step == "label" and self.reason.startswith(_OWN_LABEL)
 
     @property
     def names_own_class(self) -> bool:
-        """Tell whether the class on the pod itself is its author's."""
+        """Tell whether the pod's own priorityClassName decided: it names the tier, or was kept outside the tiers."""
         return self.step == "class" and self.reason.startswith((_OWN_CLASS, _UNCHANGED_CLASS))
 
 
@@ -60,12 +60,12 @@ def assigned_by(assignment: Assignment) -> AssignedBy:
 
 
 def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
-    """Return the parsed annotation of an object; None if it has none that gpu-tiers would write."""
+    """Return the parsed annotation of an object; None without one, or if it has another format."""
     return parsed(annotations.get(ASSIGNED_BY, ""))
 
 
 def parsed(text: str) -> AssignedBy | None:
-    """Parse the annotation's text."""
+    """Parse the annotation's text; None if it has another format."""
     line = _LINE.fullmatch(text)
     if line is None:
         return None
@@ -73,10 +73,10 @@ def parsed(text: str) -> AssignedBy | None:
 
 
 def class_borne(found: Pod | PodGroup) -> str:
-    """Return the class by which an object runs, whatever its label asks for; "" where it runs in no tier.
+    """Return the PriorityClass of a pod or a PodGroup, which may be no tier's; "" without one.
 
-    A class is immutable, and nobody can write one that we did not accept. On 1.36 the API server keeps none on a
-    PodGroup: there our mark tells the tier that it was demoted to, and the label tells any other.
+    A class is immutable, and our webhook has accepted it. 1.36 may store neither a class nor a priority on a PodGroup.
+    Then the tier is that of our annotation if the group was demoted, and that of its label otherwise.
     """
     name = found.spec.priority_class_name
     if name or isinstance(found, Pod) or found.spec.priority is not None:

@@ -1,7 +1,7 @@
-"""Checks that an object, as it would be stored, agrees with its tier and with what other schedulers rank it by.
+"""Checks that an object, as it would be stored, agrees with its tier and with the priority that other schedulers use.
 
-Volcano and KAI rank a pod by the class of its PodGroup alone (cache.Snapshot of Volcano). KAI's pod grouper takes that
-class from the label `priorityClassName` of an owner, then of the pod, before it looks at the pod's class.
+Volcano and KAI take a pod's priority from the class of its PodGroup only (cache.Snapshot of Volcano). KAI's pod grouper
+takes that class from the label `priorityClassName` of an owner, then of the pod, before it looks at the pod's class.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,10 +19,10 @@ from webhook.policy.workloads.workload import Workload
 
 
 def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: Facts) -> Refusal | None:
-    """Return why a pod, as it would be stored, does not bear its tier; None where all agree.
+    """Return why a pod, as it would be stored, does not have the fields of its tier; None if it has.
 
     The author's label stays as it is, because a selector may need it. It may name the tier from which we demoted the
-    pod or its PodGroup. It may be absent where the pod's controller selects by it.
+    pod or its PodGroup. It may be absent if the pod's controller selects by it.
     """
     tier = assignment.tier.name if assignment.tier else ""
     spec, label, group = pod.spec, pod.metadata.labels.get(TIER_LABEL), facts.group
@@ -43,7 +43,10 @@ def disagreement(pod: Pod, assignment: Assignment, live: PriorityClass, facts: F
 
 
 def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refusal | None:
-    """Return why a PodGroup, as it would be stored, lacks its tier; None where all agree, or it can bear none."""
+    """Return why a PodGroup, as it would be stored, lacks the class or priority of its tier.
+
+    None if they agree, or if the API server stores no priority on PodGroups (1.36).
+    """
     name, priority = group.spec.priority_class_name, group.spec.priority
     if priority is None or (name, priority) == (live.name, live.value):
         return None
@@ -51,10 +54,10 @@ def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> Refu
 
 
 def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Return why a changed tier label is refused on an existing pod; None if it did not change, or names its tier.
+    """Return why a changed tier label is refused on an existing pod.
 
-    The label changes no charge, because a pod counts by its class. It is refused because it would mislead whoever reads
-    the labels later.
+    None if the label did not change or names the pod's tier, or if the pod is terminating. The label changes no charge,
+    because a pod counts by its class. The change is refused because it would mislead those who read the labels later.
     """
     before, after = old.metadata.labels.get(TIER_LABEL), new.metadata.labels.get(TIER_LABEL)
     tier = policy.tiers.of_class(new.spec.priority_class_name)
@@ -67,11 +70,11 @@ def drift(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
 
 
 def changed_mark(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
-    """Return why a changed annotation is refused on an existing pod, also on a terminating one.
+    """Return why a changed annotation is refused on an existing pod, also on a terminating one; None if none changed.
 
-    A pod keeps the share of a GPU that it asked for, and its tier and charge follow from that. Two share annotations,
-    of which the policy counts one, would leave both unread. CLAIMED bounds what its claims may ask for. With another
-    GANG the pod would count twice: by itself and with its gang.
+    A pod keeps the share of a GPU that it asked for, and its tier and charge follow from that. A second share
+    annotation would make both unreadable, even if the policy counts one only. CLAIMED bounds what the pod's claims may
+    ask for. With another GANG the pod would count twice: by itself and with its gang.
     """
     parts = dict.fromkeys((*ANNOTATIONS, DEVICES) if policy.shares else (), "part-changed")
     for key, changed in {**parts, CLAIMED: "claims-changed", GANG: "gang-changed"}.items():
@@ -88,7 +91,7 @@ _WITHOUT_CLASS = "without a class"
 
 
 def outranked(pod: Pod, own: PriorityClass | None, facts: Facts) -> Refusal | None:
-    """Return why a pod is refused that another scheduler would rank above its class; None if none does."""
+    """Return why a pod is refused if another scheduler would use a higher priority than its class; None otherwise."""
     value, name = (own.value, own.name) if own else (pod.spec.priority or 0, pod.spec.priority_class_name)
     written = next((each for each, ranked in _ranks(pod, facts) if _value(ranked, facts.classes) > value), None)
     if written is None:
@@ -97,7 +100,7 @@ def outranked(pod: Pod, own: PriorityClass | None, facts: Facts) -> Refusal | No
 
 
 def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Facts) -> Refusal | None:
-    """Return why a workload is refused whose label KAI ranks above its pods; None if none does."""
+    """Return why a workload is refused if its label for KAI names a higher class than its pods have; None otherwise."""
     name = own.labels.get(KAI_RANK, "")
     if of_pods is None or _value(name, facts.classes) <= of_pods.value:
         return None
@@ -106,7 +109,7 @@ def outranked_workload(own: Workload, of_pods: PriorityClass | None, facts: Fact
 
 
 def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, PriorityClass]) -> Refusal | None:
-    """Return why a group is refused whose class is higher than that of a pod in it."""
+    """Return why another scheduler's PodGroup is refused if its class is above the priority of a pod in it."""
     value, field = _value(name, classes), "spec.priorityClassName"
     for pod in members:
         if (pod.spec.priority or 0) < value:
@@ -116,13 +119,13 @@ def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, Priority
 
 
 def rank_changes(old: Metadata, new: Metadata) -> bool:
-    """Tell whether an update of a pod changes what other schedulers rank it by."""
+    """Tell whether an update of a pod changes its group, or its label for KAI, which give it a priority there."""
     keys = (source.named_by for source in LOOKED_UP)
     return old.labels.get(KAI_RANK) != new.labels.get(KAI_RANK) or any(named(old) != named(new) for named in keys)
 
 
 def _ranks(pod: Pod, facts: Facts) -> Iterator[tuple[Phrase, str]]:
-    """Yield each field that ranks the pod, with the class that it names."""
+    """Yield each field from which another scheduler takes the pod's priority, with the class that it names."""
     for group in facts.groups:
         source, name = str(group.source), group.class_name
         yield Phrase("group-ranks", source=source, group=group.name, class_name=name), name

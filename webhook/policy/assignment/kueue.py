@@ -1,6 +1,7 @@
 """Writes the tier where Kueue reads it: the label that names a WorkloadPriorityClass, on the objects that Kueue queues.
 
-Without the label Kueue takes the PriorityClass of the pod templates, which gpu-tiers does not write, and then 0.
+Without the label Kueue takes the PriorityClass of the pod templates, which gpu-tiers writes only with
+`templates: Mutate`, and then 0.
 Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.19;
 ApplyDefaultWorkloadPriorityClass there, on by default from v0.20.
 """
@@ -20,8 +21,8 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 _MANAGED = "kueue.x-k8s.io/managed"
 QUEUE_CLASS = "gpu-tiers.dev/queue-class"
-"""The annotation with the value that gpu-tiers wrote into the label PRIORITY_CLASS. Any other value there is a
-person's."""
+"""The annotation with the value that gpu-tiers wrote into the label PRIORITY_CLASS. Any other value of the
+label is a person's."""
 
 DEFAULT_CLASS = "default"
 """The class that Kueue (from 0.20) writes into the label of objects that name none, if such a class exists."""
@@ -48,7 +49,7 @@ def without_default_classes(tree: Tree) -> Tree:
 
 
 def is_queued(metadata: Metadata) -> bool:
-    """Tell whether Kueue queues a pod by itself: its webhook, which comes before ours, marks pods without a queue."""
+    """Tell whether Kueue queues a single pod. Kueue's webhook runs before ours and marks those that name no queue."""
     return QUEUE_NAME in metadata.labels or metadata.labels.get(_MANAGED) == "true"
 
 
@@ -63,7 +64,10 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
 
 
 def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
-    """Return the class for a workload's label; None without a tier, or if a person named one that Kueue reads."""
+    """Return the class for a workload's label; None without a tier.
+
+    None too if a person named a class that Kueue reads, or if a selector of `own` needs the label in a template.
+    """
     templates = (member.template.metadata for member in own.members if own.row.kueue == "Copies")
     if any(class_due(each, assignment, own.selects) is None for each in templates):
         return None
@@ -73,7 +77,7 @@ def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
 def class_due(found: Metadata | Workload, assignment: Assignment, selects: frozenset[str] = frozenset()) -> str | None:
     """Return the class for an object's label; None without a tier, or if a person named one.
 
-    None too for a label in `selects`, because another value would orphan the pods.
+    None too if the label is in `selects`, because another value would orphan the pods.
     """
     if assignment.tier is None or PRIORITY_CLASS in selects or _named(found.labels, found.annotations):
         return None
@@ -93,7 +97,7 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
 ) -> Refusal | None:
-    """Return why a request may not write this class: it is another tier's, whatever an annotation says."""
+    """Return why a request may not change the label to another tier's class, whatever an annotation says."""
     name, was = after.get(PRIORITY_CLASS, ""), before.get(PRIORITY_CLASS, "")
     if policy.kueue is None or tier is None or name in (was, tier.name) or policy.tiers.get(name) is None:
         return None
@@ -102,9 +106,10 @@ def changed_class(
 
 
 def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """Yield a warning if Kueue ranks a queued workload by another tier than its pods get, or by none.
+    """Return a warning if Kueue uses another tier for a queued workload than its pods get, or no tier.
 
-    The tier or the queue changed after the create. Raises Refused if a person named another tier's class.
+    That happens if the tier or the queue changed after the create. Raises Refused if a person named another tier's
+    class.
     """
     if not queues_workload(facts, policy):
         return ()

@@ -30,7 +30,11 @@ EXPLICIT = ("group", "label", "class")
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
-    """Return the assignment, lowered where allowed. Raises Refused if a person asked for too much, or for no tier."""
+    """Return the assignment, lowered if we chose a tier above the ceiling.
+
+    Raises Refused if a person named a tier that is not allowed, if the policy requires a named tier or a tenant and
+    there is none, or if no lower tier is allowed.
+    """
     tenant, tier, namespace = asked.facts.tenant, assignment.tier, asked.facts.namespace
     # 1. If a choice is required, somebody has to make it. A member without GPUs follows its gang.
     if asked.holds_gpus and not assignment.asked:
@@ -81,7 +85,7 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     scheduled first and evicted last. An unknown class passes: it was just created, or is in none of the files of a
     `review`.
     """
-    name = not_default(pod.spec.priority_class_name, facts)  # our mark is forged: not one of our pods
+    name = not_default(pod.spec.priority_class_name, facts)  # not class_asked(): our mark is forged on such a pod
     asked = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
     if facts.tenant is not None and asked.class_name in facts.classes:
         _other_class_within(facts.tenant, asked)
@@ -109,7 +113,10 @@ def charge_of_all(asked: TierRequest, charge: Charge) -> Charge:
 
 
 def open_tiers(asked: TierRequest, charge: Charge | None) -> list[Tier]:
-    """Return the tiers that the workload may name, without those whose rows could never hold all of its pods."""
+    """Return the tiers that the workload may name, without those whose rows can never fit all of its pods.
+
+    A tenant that demotes or only warns gets all of them.
+    """
     tenant, tiers = asked.facts.tenant, acceptable(asked)
     if tenant is None or charge is None or tenant.on_exceed not in ("Deny", "Hold"):
         return tiers
@@ -123,7 +130,10 @@ def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
 
 
 def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
-    """Return the tiers that workloads of this type may name; None if nothing bounds them, as for a guess."""
+    """Return the tiers that workloads of this type may name; None if nothing bounds them.
+
+    Only Proven and Shown evidence binds.
+    """
     evidence = asked.evidence
     if evidence is None or evidence.grade not in (Grade.Proven, Grade.Shown):
         return None
@@ -131,7 +141,7 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
 
 
 def _other_class_within(tenant: Tenant, asked: TierRequest) -> None:
-    """Raise Refused for a class outside the tiers, such as system-*, whose value is above the ceiling."""
+    """Raise Refused for a class outside the tiers, such as system-*, if it is above the ceiling or unknown."""
     ceiling, live = tenant.ceiling(asked.policy.tiers), asked.facts.classes.get(asked.class_name)
     field, name = "spec.priorityClassName", asked.class_name
     if ceiling is None or (live is not None and live.value <= ceiling):
@@ -163,7 +173,10 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRe
 
 
 def _allowance(tenant: Tenant, asked: TierRequest) -> Phrase:
-    """Return the tiers that it may use; without any, the field of the TenantQuota or the policy that allows none."""
+    """Return the words for the tiers that a workload may use, or for why there are none.
+
+    Either its type and its tenant allow no tier in common, or the TenantQuota names no tier of the policy.
+    """
     if tiers := acceptable(asked):
         return Phrase("allowance", tiers=_names(tiers), tenant=tenant.name)
     if allowed := allowed_tiers(tenant, asked.policy):
@@ -185,9 +198,11 @@ def _names(tiers: Iterable[Tier]) -> tuple[str, ...]:
 
 
 def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierRequest) -> Assignment:
-    """Return the assignment to the first lower tier with room; the same assignment if there is none.
+    """Return the assignment to the first lower tier with room.
 
-    A pod of a PodGroup stays in the group's tier, because otherwise the scheduler would hold back the whole group.
+    The assignment stays as it is if the charge fits, if nothing may be demoted from the full row, or if no lower tier
+    has room. A pod of a PodGroup stays in the group's tier, because otherwise the scheduler would hold back the whole
+    group.
     """
     tenant, chosen = asked.facts.tenant, assignment.tier
     if tenant is None or not tenant.demotes or chosen is None:
@@ -200,9 +215,10 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
 
 
 def demoted_to(name: str, assignment: Assignment, asked: TierRequest, row: QuotaRow | None = None) -> Assignment:
-    """Return the assignment to a tier for want of room on a row; the same one if that tier is not lower.
+    """Return the assignment demoted to the named tier, because `row` is full; without a row, its gang was demoted.
 
-    Without a row it is the tier that the pod's whole gang was demoted to.
+    The assignment stays as it is if that tier is unknown or not lower, or if the pod is demoted already or has the tier
+    of its PodGroup.
     """
     tenant, chosen, lower = asked.facts.tenant, assignment.tier, asked.policy.tiers.get(name)
     if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":

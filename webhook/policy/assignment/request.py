@@ -30,7 +30,7 @@ GANG = "gpu-tiers.dev/gang"
 
 
 def gang_beyond(metadata: Metadata) -> str:
-    """Return the uid of the gang that a pod is charged to, by its mark; "" for none or its controller."""
+    """Return the uid of the gang that a pod is charged to, by the annotation GANG; "" if that is its controller."""
     uid = metadata.annotations.get(GANG, "")
     return uid if uid != metadata.controller_uid else ""
 
@@ -48,13 +48,13 @@ class TierRequest(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A tier with the step that decided it, whose name `assign` writes in, and its reason.
+    """A tier with the name of the step that decided it, which `assign` sets, and its reason.
 
     `tier` is None for a class outside the tiers. `asked` is the field in which a person named the tier: such a tier is
-    refused if it isn't allowed. It is "" if we chose: such a tier is lowered. `bearer` is the owner whose own field
-    that is, not one of a template. `template` is the template of the pod's gang with that field, if the pod's own
-    template names no tier. `demoted_from` is the tier that had no room, and `lacks` says what its tenant lacks
-    there. `evicted` says which tiers may evict the pod in the lower one.
+    refused if it isn't allowed. It is "" if we chose: such a tier is lowered. `bearer` is the owner with
+    that field, if it is the owner's own and not a template's. `template` is the template of the pod's gang with that
+    field, if the pod's own template names no tier. `demoted_from` is the tier that had no room, and `lacks` says what
+    its tenant lacks there. `evicted` says which tiers may evict the pod in the lower one.
     """
 
     tier: Tier | None
@@ -71,7 +71,7 @@ class Assignment(msgspec.Struct, frozen=True):
     evicted: Phrase | str = ""
 
     def lowered_to(self, tier: Tier, asked: "TierRequest", row: QuotaRow | None = None) -> "Assignment":
-        """Return the assignment of a pod that has no room on a row. Without one it was demoted earlier."""
+        """Return this assignment in a lower tier, because `row` has no room. Without a row it was demoted earlier."""
         higher, tenant = self.tier.name if self.tier else "", asked.facts.tenant
         lacks = lacking(tenant, higher, flavor_of(asked.pod, asked.policy), row) if tenant else ""
         evicted = evicted_by(tier, asked.pod, asked.facts, asked.policy)
@@ -98,7 +98,7 @@ def not_default(name: str, facts: Facts) -> str:
 def class_asked(pod: Pod) -> str:
     """Return the class that somebody wrote on a pod or a template; "" for a class that gpu-tiers wrote there.
 
-    Whoever forges the annotation asks for nothing by the class, so the annotation needs no proof.
+    With a forged annotation, the class only asks for nothing, so the annotation needs no proof.
     """
     name = pod.spec.priority_class_name
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
@@ -117,7 +117,7 @@ def named(name: str, field: str, policy: TierPolicy, tenant: Tenant | None = Non
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
-    """Tell from the pod alone whether it could be ours. If not, nothing is looked up."""
+    """Tell from the pod itself whether it could be ours. If not, nothing is looked up."""
     return (
         any(
             name in policy.weights
@@ -133,7 +133,7 @@ def may_concern(pod: Pod, policy: TierPolicy) -> bool:
 
 
 def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> bool:
-    """Tell whether a pod is ours: it holds GPUs, asks for a tier, or belongs to a gang that does."""
+    """Tell whether a pod is ours: it asks for GPUs, it or its PodGroup names a tier, or its owner has GPUs."""
     group = facts.group
     return (
         demand > 0
@@ -161,5 +161,5 @@ def require_metadata_and_spec(found: Pod | PodGroup | SchedulingWorkload) -> Non
 
 
 def gang_with_gpus(facts: Facts, policy: TierPolicy) -> Workload | None:
-    """Return the nearest owner whose pods hold GPUs."""
+    """Return the nearest owner whose pods ask for GPUs, gang or not; None without one."""
     return next((owner for owner in facts.owners if hold_gpus(owner.members, policy)), None)

@@ -35,7 +35,7 @@ from webhook.policy.workloads.workload import Member, Workload
 
 
 def by_group(asked: TierRequest) -> Assignment | None:
-    """Return the PodGroup's tier: the scheduler refuses a group whose pods have another priority (1.37)."""
+    """Return the PodGroup's tier, because the scheduler refuses a group whose pods have another priority (1.37)."""
     group, policy, tenant = asked.facts.group, asked.policy, asked.facts.tenant
     if group is None:
         return None
@@ -59,7 +59,8 @@ def by_group(asked: TierRequest) -> Assignment | None:
             Reason.CONTRADICTION, "group-without-tier", field, group=of, class_name=name, label=TIER_LABEL, tiers=tiers
         )
 
-    # 3. The pod's label and class are that tier's, too. Its class may yield to a demotion or a rule, or be no tier's.
+    # 3. The pod's label and class are that tier's, too. Its class may yield to a demotion, a rule, or a policy
+    #    that replaces classes outside the tiers.
     own, wrong, written = policy.tiers.of_class(asked.class_name), "", asked.label or ""
     if asked.label not in (None, tier.name, group.demoted_from or None):
         wrong = f"metadata.labels[{TIER_LABEL}]"
@@ -76,7 +77,8 @@ def by_group(asked: TierRequest) -> Assignment | None:
 class _Said(NamedTuple):
     """A label or class that names a tier: the object with the field, the field's place, and its value.
 
-    `owner` is the owner whose own field that is, and `template` the template of the pod's gang in which it stands.
+    `owner` is the owner with that field, if it is the owner's own. `template` is the template of the pod's gang with
+    it.
     """
 
     on: str
@@ -172,7 +174,10 @@ def matches(match: Match, pod: Pod, facts: Facts) -> bool:
 
 
 def by_class(asked: TierRequest) -> Assignment | None:
-    """Return the tier of the pod's class; without a class, that of an owner's or gang template's class."""
+    """Return the tier of the pod's class; without a class, that of an owner's or gang template's class.
+
+    A pod's class outside the tiers is refused, kept or ignored, as `unmanagedClasses` says.
+    """
     for said in _classes(asked):
         tier = asked.policy.tiers.of_class(said.text)
         if tier is not None:
@@ -250,7 +255,7 @@ def type_given(asked: TierRequest, assignment: Assignment) -> WorkloadType | Non
 
 
 def by_namespace(asked: TierRequest) -> Assignment | None:
-    """Return the tenant's default, or else the namespace's."""
+    """Return the tenant's default tier, or else that of the namespace's label; None without either."""
     tenant, namespace = asked.facts.tenant, asked.facts.namespace
     if tenant is not None and tenant.default_tier:
         tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", asked.policy)
@@ -267,7 +272,7 @@ def by_default(asked: TierRequest) -> Assignment:
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """Warn of an unknown type, or a guess that was unused or gave the top tier, unless a person named the tier."""
+    """Warn of an unknown type, or of evidence that is too weak or gave the top tier, unless a person named the tier."""
     given, evidence = assignment.tier, asked.evidence
     if given is None or assignment.asked or not asked.holds_gpus:
         return
@@ -304,7 +309,7 @@ STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
 """
 
 _NOTHING = {name: Phrase("step", step=name, found="-", too_weak="") for name, _ in STEPS}
-"""The steps that find nothing, made once because most steps find nothing and each pod runs several."""
+"""The trace entries of steps that find nothing, made once because most steps of each pod find nothing."""
 
 
 def assign(asked: TierRequest) -> Assignment:
@@ -339,9 +344,9 @@ def assign(asked: TierRequest) -> Assignment:
 def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> Assignment | None:
     """Return the assignment of an earlier pass, by its annotation; None if the annotation isn't ours.
 
-    A pod that has passed bears the class that we wrote (`borne`), and our label unless its author wrote one. The
-    annotation says how it got them. Anybody can write that, so it counts only if the same line results without our
-    marks. A forgery can only lead to a lower tier.
+    A pod that has passed has the class that we wrote (`borne`), and our label unless its author wrote one. The
+    annotation says how it got them. Anybody can write the annotation, so it counts only if the steps give the same
+    text for the pod without our marks. A forgery can only lead to a lower tier.
     """
     higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="", demoted_to="")
     # Before it passed, it may have lacked our label or our class, or had the tier that it was demoted from.
@@ -357,7 +362,7 @@ def earlier_assignment(asked: TierRequest, written: AssignedBy, borne: str) -> A
 
 
 def _as_marked(found: Assignment, asked: TierRequest, higher: str, borne: str) -> Assignment | None:
-    """Return the assignment, if the marks on the pod are those that it would have made.
+    """Return the assignment if the pod has the label and the class that we would have written for it; None otherwise.
 
     The label of a demoted pod is ours, with the lower tier, or its author's, which still names the higher one. A pod
     gets no label if its controller selects by it.

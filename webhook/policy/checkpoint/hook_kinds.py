@@ -23,7 +23,7 @@ LONGEST_COMMAND = 4_096
 """Characters of a command. Longer scripts belong in the image."""
 LONGEST_PATH = 1_024
 NO_PATH = "none"
-"""The value for images without PYTHONPATH."""
+"""The value of the field `python_path` for images that set no PYTHONPATH."""
 
 _PORT_NAME = re.compile(r"(?=[a-z0-9-]{1,15}\Z)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 """IANA_SVC_NAME, as the API server has it for ports."""
@@ -42,7 +42,7 @@ def port(value: int | str) -> int | str:
 
 
 def file_path(value: str) -> str:
-    """Check the path of a folder or file that a shell reads literally."""
+    """Return the path of a folder or file that a shell reads literally, without a slash at its end."""
     if len(value) > LONGEST_PATH or not _FILE.fullmatch(value) or ".." in value.split("/") or not value.strip("/"):
         raise ValueError("must be an absolute path below / of letters, digits and . _ - /")
     return value.rstrip("/")
@@ -90,11 +90,12 @@ def boolean(value: str) -> bool:
 FOLDER = "/run/gpu-tiers"
 _TABLE = data_file(__name__, "hook_kinds.yaml")
 TERMINATION_LOG = "/dev/termination-log"
-"""The file of the container's termination message, which outlives the container in the pod's status. Both handlers
-write their outcome there: https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. If
-that file lies elsewhere or can't be written, the hook still works and the outcome is unknown."""
+"""The file of the container's termination message, which outlives the container in the pod's status. Our file and
+signal handlers write their outcome there:
+https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. If that file lies elsewhere or
+can't be written, the hook still works and the outcome is unknown."""
 _TELLS = f'gpu-tiers: %s\\n\' "$1" >>{TERMINATION_LOG}'
-"""The part that both handlers share."""
+"""The part of the scripts of both handlers that writes the outcome."""
 
 
 def file_handler(path: str, seconds: int) -> Tree:
@@ -108,7 +109,7 @@ def file_handler(path: str, seconds: int) -> Tree:
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
-    """Return the handler that signals the first process and waits for the done file; it ends with 1 if that is late.
+    """Return the handler that signals the first process and waits for the done file. It exits with 1 without the file.
 
     Linux drops a signal without a handler to the first process of a container, so a program that has none survives.
     """
@@ -117,16 +118,16 @@ def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
 
 
 def tells(handler: Tree) -> bool:
-    """Tell whether a preStop handler is one of these two, which write down their outcome."""
+    """Tell whether a preStop handler is our file or signal handler, which write their outcome."""
     command = (handler.get("exec") or {}).get("command") or ()
     return any(_TELLS in str(each) for each in command)
 
 
 def kind_seen(handlers: Iterable[Tree], *, listens: bool) -> str:
-    """Return the kind of hook of a pod's preStop handlers. `listens`: a listener is mounted.
+    """Return the kind of hook of the first of a pod's preStop handlers. `listens`: a listener is mounted.
 
-    A program that saves at SIGTERM also counts as "none", because that is invisible. A user's own handler counts as the
-    kind of ours that does the same.
+    A program that saves at SIGTERM also counts as "none", because that is invisible. A user's own handler counts as
+    http, sleep or exec, by its action.
     """
     handler = next(iter(handlers), {})
     if not tells(handler):

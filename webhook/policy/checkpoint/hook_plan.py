@@ -30,7 +30,7 @@ from webhook.policy.workloads.workload import Workload
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = f"{CHECKPOINT}-timeout"
-"""Seconds that a save may take, instead of the policy's."""
+"""The annotation with the seconds that a save may take, instead of the policy's."""
 FIELDS = {name: f"{CHECKPOINT}-{name.replace('_', '-')}" for name in READERS}
 """The annotation of each field of a hook."""
 KNOWN = (CHECKPOINT, TIMEOUT, MAX_AT_RISK, *FIELDS.values())
@@ -38,11 +38,11 @@ _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, "max_at_risk": MAX_AT_RISK, **F
 
 
 class HookRequest(msgspec.Struct, frozen=True):
-    """The requested hook. `by_policy` is the hook that the policy alone would give.
+    """The requested hook. `by_policy` is the policy's hook, without annotations and cap.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind). `cap` is
     the longest grace period that the hook may ask for, and `uncut` the seconds that were asked for. `max_at_risk` is
-    the text of that annotation.
+    the text of the annotation MAX_AT_RISK.
     """
 
     hook: Hook
@@ -77,7 +77,8 @@ def requested_hook(
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     by_policy = by_tier or by_type or Hook()
     carriers = [("metadata", pod.metadata.annotations), *((each.metadata_place, each.annotations) for each in owners)]
-    # 1. The nearest note of each field. An owner's fields count only for the same kind of hook.
+    # 1. The nearest annotation of each field. A field of an object above the one that names the kind does not count,
+    #    because it belongs to another hook.
     found: dict[str, _Note] = {}
     if any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
         for (name, key), (distance, (where, notes)) in product(_KEYS.items(), enumerate(carriers)):
@@ -140,7 +141,7 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
 
 
 def longest_save(checkpoint: Checkpoint, tier: str | None = None) -> int:
-    """Return the seconds for which a capped grace period has room, for a tier's pods or for any."""
+    """Return the longest time for a save in seconds: the tier's cap, or that of all tiers, less the margin."""
     return checkpoint.tier_caps.get(tier or "", checkpoint.max_grace_period) - checkpoint.margin
 
 
@@ -222,7 +223,8 @@ def plan_hook(
         timeouts = tuple((index, VARIABLE, text) for index, text in waits if text)
         return HookDecision(asked, holders, HookPlan("sigterm", grace, variables=timeouts))
 
-    # 5. The folder is mounted, unless it is within a volume that the pod already has.
+    # 5. Our own folder is mounted. Another one is mounted only for a file or a listener, unless it is in a volume of
+    #    each container that the container can write.
     folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
     mounts = [pod.spec.containers[index].volume_mounts for index in free]
     if not folder or (folder != FOLDER and (hook.kind == "signal" or all(_holds(each, folder) for each in mounts))):

@@ -1,6 +1,6 @@
 """Warnings on how a pod ends, for the person to read before it is preempted. They state only what is certain.
 
-The table of texts says what each warning means.
+docs/warnings.md says what each warning means; the texts are in webhook/sentences/warnings.yaml.
 """
 
 import re
@@ -63,7 +63,7 @@ def _of_hook(pod: Pod, decision: HookDecision) -> Iterator[AdmissionWarning]:
 
 
 def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Iterator[AdmissionWarning]:
-    """Warn of the pod's time to end, compared with the user's own preStop and the cap of its tier."""
+    """Warn of a grace period that is too short for the user's own preStop, or above the cap of the tier."""
     asked, plan, cap = decision.asked, decision.plan, decision.asked.cap
     grace = plan.grace if plan else grace_of(pod)
     for container in (pod.spec.containers[index] for index in decision.holders):
@@ -79,7 +79,7 @@ def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Itera
 
 
 def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[AdmissionWarning]:
-    """Warn of how the program and its helpers end, and what they lose. The kind `none` skips the program."""
+    """Warn of how the program and its sidecars end, and of lost checkpoints. The kind `none` gives no such warning."""
     holders = [pod.spec.containers[index] for index in decision.holders]
     wanting = holders if decision.asked.hook.kind != "none" else []
     for container in wanting if not pod.spec.share_process_namespace else ():
@@ -99,7 +99,7 @@ def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[Admissi
 
 
 _PART_OF: Mapping[HookKind, tuple[HookKind, ...]] = {"listen": ("file",)}
-"""The kinds that another kind includes, so that nothing is lost with them."""
+"""The kinds that a kind includes: a `listen` hook does what a `file` hook does, so it replaces nothing."""
 
 
 _SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")

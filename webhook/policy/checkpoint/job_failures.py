@@ -47,12 +47,12 @@ class FailureRule(View, frozen=True):
 
     @property
     def on_preemption(self) -> bool:
-        """Tell whether it matches disrupted pods."""
+        """Tell whether the rule matches disrupted pods, such as preempted ones."""
         return any((each.type, each.status) == ("DisruptionTarget", "True") for each in self.on_pod_conditions)
 
     @property
     def on_sigterm(self) -> bool:
-        """Tell whether it also matches the exit code of a program that SIGTERM ended."""
+        """Tell whether the rule matches 143, the exit code of a program that SIGTERM ended."""
         codes = self.on_exit_codes
         return codes is not None and (ENDED_BY_SIGTERM in codes.values) == (codes.operator == "In")
 
@@ -78,7 +78,7 @@ class JobSpec(View, frozen=True):
 
     @property
     def limit(self) -> tuple[str, int]:
-        """Return the field that bounds how many pods may fail, and its value. A limit per index lifts the default."""
+        """Return the field that bounds how many pods may fail, and its value. A limit per index removes the default."""
         per_index, whole = self.backoff_limit_per_index, self.backoff_limit
         if per_index is None:
             return "backoffLimit", DEFAULT_BACKOFF if whole is None else whole
@@ -121,7 +121,7 @@ class _Holder(View, frozen=True):
 
 
 class JobSeen(View, frozen=True):
-    """A Job in a workload: its place, its spec, and a JobSet's failure rules; None outside a JobSet."""
+    """A Job in a workload: its place, its spec, and the failurePolicy of its JobSet, None without one."""
 
     path: str
     spec: JobSpec
@@ -154,8 +154,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
     """Return the spec fields that keep preemptions from counting; none if the Job has a policy, or can't have one.
 
-    Neither a preempted pod counts, nor a pod whose saving container ended as after SIGTERM. Other containers prove
-    nothing, because a sidecar ends in the same way beside a program that crashed.
+    A preempted pod does not count, nor does a pod whose saving container ended with 143, as after SIGTERM. The code
+    of another container proves nothing, because a sidecar ends with it next to a program that crashed.
     """
     try:
         spec = view(tree.get("spec") or {}, JobSpec)
@@ -168,7 +168,7 @@ def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
 
 
 def _is_free(spec: JobSpec, tree: Tree) -> bool:
-    """Tell whether a Job may have our policy: it needs restartPolicy Never, and replaces pods that have ended."""
+    """Tell whether a Job may get our policy: it has none, restartPolicy Never, and podReplacementPolicy is free."""
     if spec.template.spec.restart_policy != "Never" or spec.pod_failure_policy is not None:
         return False
     if spec.pod_replacement_policy in ("", "Failed"):
@@ -250,7 +250,7 @@ def _said(job: JobSeen, *, adds: bool) -> Iterator[AdmissionWarning]:
         _, restarts = job.after(_LIMITS[field])
         if (limit + 1) * (restarts + 1) > ENOUGH:
             return
-        # A runtime whose pods would restart Never would get our policy. The API server accepts one with Never alone.
+        # A runtime whose pods would restart Never would get our policy. The API server accepts none with another one.
         policy, of_runtime = job.spec.template.spec.restart_policy, job.path.startswith("runtime")
         way = Phrase("never-restart") if policy == "OnFailure" else Phrase("ignore-disruption")
         if wished not in ("", "Count"):

@@ -1,6 +1,6 @@
 """Plans the listener, which saves for a program that does not know gpu-tiers, and its environment variables.
 
-Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. The text
+Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. Its code
 travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639). The
 modules of `listener/` are joined into two files: Python finds a file beside sitecustomize.py without a package, and a
 person reads it from top to bottom. If reports are received, the kubelet also writes and renews a token for their
@@ -80,7 +80,7 @@ CODE = "/opt/gpu-tiers/python"
 """The folder of the files in a container, and in our image."""
 VOLUME = "gpu-tiers-listener"
 ANNOTATIONS = {START: "gpu-tiers.dev/listener-start", LISTENER: "gpu-tiers.dev/listener"}
-"""The annotation that holds each file."""
+"""The annotation with each file's text, by file name."""
 MOST_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object, keys and values: TotalAnnotationSizeLimitB of the API server."""
 
@@ -101,7 +101,7 @@ _NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r
 
 
 class VolumeMounted(msgspec.Struct, frozen=True):
-    """A volume, its mount path in containers, and the annotations that it shows."""
+    """A volume, its mount path in containers, and the annotations that the pod gets with it."""
 
     volume: dict[str, Any]
     mount: dict[str, Any]
@@ -137,7 +137,7 @@ def listener_variables(
 
 
 def report_volume(max_at_risk: str = "") -> VolumeMounted:
-    """Return the volume with the token, and its mount path. A workload's bound of work at risk goes onto its pods."""
+    """Return the volume with the token, and its mount path. `max_at_risk` becomes the pod's annotation."""
     annotations = {MAX_AT_RISK: max_at_risk} if max_at_risk else {}
     mount = {"name": REPORT_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
     return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount, annotations)

@@ -1,6 +1,7 @@
 """Tells from a container's command how its program ends: a shell before it, torchrun, and where it saves.
 
-A shell as first process gets no default action for SIGTERM from Linux, and passes nothing on.
+Linux applies no default action for SIGTERM to a container's first process. A shell there does not end, and does not
+pass the signal on.
 
 torchrun gives its workers 30 s after SIGTERM, whatever the pod's grace period. Since torch 2.12 a variable or an option
 changes that; older versions read neither. Source: https://github.com/pytorch/pytorch/pull/172596
@@ -79,7 +80,7 @@ def shutdown_timeout(container: Container, seconds: int) -> str | None:
 
 
 def lost_checkpoints(container: Container, pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield checkpoint paths of a container that surely lie on an emptyDir, which dies with the pod, with the volume.
+    """Yield each checkpoint path that surely lies on an emptyDir, which is lost with the pod, and the volume's name.
 
     The name says checkpoint, the path lies in the volume, and no other container mounts it to carry the files away.
     """

@@ -54,8 +54,9 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
 def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: float | None) -> Work | None:
     """Return the work of so many GPUs since a pod saved, or since its start; None if both are unknown.
 
-    A pod continues from a save before its start, and another pod lost the work between. Clocks of machines differ, so
-    an end may seem to precede the save or the start: then the work is unknown.
+    A pod continues from a save before its start, and another pod lost the work between. Clocks of machines differ: if
+    the end seems to precede the save, no work is lost. If it seems to precede the start and there is no save, the work
+    is unknown.
     """
     since = max(saved.at, started or 0.0) if saved else started
     if since is None or (saved is None and until <= since):
@@ -117,7 +118,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of an eviction. `seconds` is how long the save took, if known; `because` says why nothing was saved.
 
     `step` is the step that was saved, if the program or its listener reports it. `before_end` are the seconds from that
-    save to the end. `grace` is the pod's grace period, which all follows SIGTERM if there is no hook.
+    save to the end. `grace` is the pod's grace period in seconds; all of it follows SIGTERM if there is no hook.
     """
 
     saved: Saved
@@ -178,7 +179,7 @@ def _progress(end: ContainerEnd) -> _Progress | None:
 def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float | None) -> LastSave | None:
     """Return the last save of an evicted pod by its containers' reports; the oldest of several counts.
 
-    The file hook reports how many seconds a save took from `asked_at`, when it was requested.
+    Without a report, file and signal hooks say how many seconds a save took from `asked_at`, when it was requested.
     """
     saves = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
     if saves:

@@ -1,1 +1,1 @@
-"""Classifies workloads by evidence: its kind, its labels, and what it runs and is called."""
+"""Classifies workloads by evidence: their kinds, their labels, their commands and images, and their names."""

@@ -29,7 +29,7 @@ _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 
 
 def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
-    """Return the evidence of a manifest's workload type; None if it asks for no GPU or can't be read."""
+    """Return the evidence of a manifest's workload type; None without GPUs, or for an unknown kind."""
     row = policy.kinds.by_kind.get(manifest.group_kind)
     try:
         if manifest.group_kind == POD:
@@ -54,7 +54,7 @@ def row_by_shape(manifest: Manifest) -> KindRow:
 
 
 def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
-    """Return where pod templates with GPUs lie by their shape, if the kind's own row finds none."""
+    """Return the paths of pod templates with GPUs by their shape, if the templates of the kind's row have no GPUs."""
     row = policy.kinds.by_kind[manifest.group_kind]
     if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(manifest.tree, row)):
         return ()
@@ -71,7 +71,7 @@ def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
 
 
 def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manifest]:
-    """Yield the object, and the objects in it that a cluster would have too; of a known kind those it creates."""
+    """Yield the object and the whole objects in it, at any depth: those that a known kind creates, or all by shape."""
     yield manifest
     row = kinds.by_kind.get(manifest.group_kind)
     made = (each for _, each, _ in created_by(manifest, row)) if row else (each for _, each in objects_inside(manifest))
@@ -87,13 +87,13 @@ def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
 
 
 def _replicas(holder: Tree) -> int:
-    """Return the number beside it, because an unknown kind may call anything replicas."""
+    """Return `replicas` next to a template; 1 if it is no number above 0, because an unknown kind may use it freely."""
     found = holder.get("replicas")
     return found if isinstance(found, int) and found > 0 else 1
 
 
 def _shapes_in(tree: Tree) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    """Yield each part of an object that has a form or is an object itself, with its path; nothing within those."""
+    """Yield each part of an object that has a form or is an object itself, with its path, but no parts of these."""
     if not str(tree["kind"]).endswith(_BLUEPRINTS) and str(tree["apiVersion"]).partition("/")[0] not in _RECORDS:
         for field, item in tree.items():
             if field not in _NOT_SEARCHED:

@@ -27,8 +27,8 @@ _PROGRAM_NAMES = {
     for word, workload_type in WORDS.name_words.items()
     if workload_type is not BATCH and WORDS.image_words.get(word) is workload_type and word not in WORDS.script_words
 }
-"""Words in names and images with the same meaning: right in 95 % of labelled manifests with such a variable. Not
-BATCH_SIZE."""
+"""The words that hint at the same type in names and images. A variable that begins with one is right in 95 % of the
+labelled manifests. Words of batch are left out because of BATCH_SIZE."""
 _SYSTEM_IMAGE = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(WORDS.system_images))})(?![a-z\d])")
 
 IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
@@ -60,13 +60,13 @@ def _first(names: Iterable[tuple[str, str]], subject: Subject) -> Hint | None:
 
 
 def _hints_of(names: Iterable[tuple[str, str]], subject: Subject) -> Iterator[Hint]:
-    """Yield the hints of names, each with its owner."""
+    """Yield the hints of names, each with the sort of name as its clue: "label app"."""
     hints = ((name_owner, name_hint(name, ends=subject.ends)) for name_owner, name in names)
     return (hint._replace(clue=name_owner) for name_owner, hint in hints if hint)
 
 
 def by_one_off_task(subject: Subject) -> Hint | None:
-    """Return a name that ends in evaluation, benchmark or test. The word batch doesn't count: it is ambiguous."""
+    """Return the hint of a name that says batch, such as benchmark. The word batch is ambiguous and doesn't count."""
     found = by_name(subject)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 
@@ -83,7 +83,7 @@ def by_variable(subject: Subject) -> Hint | None:
 
 
 def by_what_is_around(subject: Subject) -> Hint | None:
-    """Tell by the name of the service account, or the first word of a variable: VLLM_USE_V1."""
+    """Return the hint of the service account or of a variable's first word (VLLM_USE_V1); None if the pod ends."""
     if subject.ends:
         return None
     account = subject.pod.spec.service_account_name[:LONGEST].lower()
@@ -120,7 +120,7 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
 
 
 def by_image(subject: Subject) -> Hint | None:
-    """Return the first type, in the order above, among the words of the images. A training image may also serve."""
+    """Return the first hint, in the order IN_AN_IMAGE, of the images' words. A training image may also serve."""
     packed = _packed(subject, but=SERVING if subject.ends else None)
     hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
     if hint is None or subject.ends:
@@ -134,7 +134,7 @@ def by_image(subject: Subject) -> Hint | None:
 
 
 def by_server(subject: Subject) -> Hint | None:
-    """Tell if both a name and an image say serving, read as for a workload that doesn't end."""
+    """Return a name that says serving, if an image does too. Both are read as if the workload did not end."""
     named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in WORDS.one_off_tasks:
         return None
@@ -259,7 +259,10 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
 
 def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
-    """Return the type of a workload as it is applied. If only its operator knows the GPUs, only proof counts."""
+    """Return the type of a workload as it is applied; None without GPUs.
+
+    If only its operator knows the GPUs, because no field of the workload asks for them, only proof counts.
+    """
     holding = [member for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
@@ -271,9 +274,9 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
 
 
 def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
-    """Return the given evidence, or a guess of another type, which remembers that evidence.
+    """Return the given evidence, or a guess of another type or a better grade, which remembers that evidence.
 
-    A guess of the same type confirms the usual use of a launcher.
+    A guess from what runs confirms evidence of the same type.
     """
     found = _guess(subject, sources)
     if found is None:

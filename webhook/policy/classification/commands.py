@@ -22,7 +22,8 @@ _ANY_PROGRAM = "* "
 class Commands(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     """Phrases separated by commas, in groups, and regular expressions for what no phrase can say.
 
-    An expression may span several lines of the file. A table is equal only to itself, so that it is hashed once.
+    An expression may span several lines of the file. Each entry is equal only to itself, so that its hash is its
+    identity.
     """
 
     phrases: tuple[str, ...] = ()
@@ -120,7 +121,7 @@ AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
 
 
 def by_command(subject: Subject) -> Hint | None:
-    """Return the heaviest hint of all commands."""
+    """Return the hint with the largest weight of all commands. A pod that ends and runs only echo is batch."""
     texts = list(subject.commands())
     made = subject.ends and bool(subject.owners)  # by a Job, not by a person who wrote restartPolicy: Never
     hints_of = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
@@ -195,7 +196,7 @@ def is_plain(text: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def runs_a_script(command: str) -> bool:
-    """Tell whether a container runs its user's own program, whatever its image is for."""
+    """Tell whether a command runs a Python script of its user, whatever the image is for. `main.py` doesn't count."""
     found = _PYTHON_SCRIPT.finditer(_NOISE.sub(" ", command[:LONGEST].lower()))
     return any(script.group(1) not in _OF_ANYTHING for script in found)
 
@@ -208,7 +209,7 @@ def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
 
 
 def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
-    """Tell by the second word, if it says work: what a wrapper starts is the program (runcmd train_unet)."""
+    """Yield the hint of the program that a wrapper starts (runcmd train_unet), if it says training or batch."""
     for match in _WRAPPED.finditer(text):
         workload_type = script_type(match.group("program"), ends=ends)
         if workload_type in (TRAINING, BATCH):
@@ -243,7 +244,7 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
 
 
 def after_its_folder(script: re.Match[str]) -> str:
-    """Return the folder's name for `mnist/main.py` if it says training; `data/main.py` may be anything."""
+    """Return `mnist.main.py` for `mnist/main.py`, whose folder says training; `data/main.py` stays as it is."""
     folder, name = script.groups()
     trains = any(WORDS.script_words.get(word) is WorkloadType.TRAINING for word in telling(folder, WORDS.script_words))
     return f"{folder}.{name}" if trains or any(True for _ in telling(folder, WORDS.exercises)) else script.group(0)

@@ -62,9 +62,9 @@ class Weight(IntEnum):
 
 
 class Hint(NamedTuple):
-    """A type, and the words that say so. `clue` is where they stand, "" if the source says that.
+    """A type, and the words that say so. `clue` is where the words are; "" if the source says that.
 
-    A name belongs to the workload, a container or an API group. The reader has to find it.
+    A name may be that of the workload, a container or an API group, so the clue helps the reader to find it.
     """
 
     type: WorkloadType
@@ -74,7 +74,7 @@ class Hint(NamedTuple):
 
 
 def telling(text: str, table: Collection[str]) -> Iterator[str]:
-    """Yield the words that a table knows, without trailing digits; a pair (code-server) before its parts."""
+    """Yield the words that a table knows, or knows without trailing digits; a pair (code-server) replaces its parts."""
     words = [word for word in _BETWEEN.split(text) if word]
     bare = [word.rstrip("0123456789") or word for word in words]
     taken = -1
@@ -110,7 +110,7 @@ RENDEZVOUS_PORTS = frozenset(
 class Subject(msgspec.Struct, frozen=True):
     """A pod and its owners, from which sources read their clues. `ends`: its author made it to end.
 
-    A `member` of a gang whose owners are not visible waits for the others.
+    `member`: the pod is in a gang whose owners are not visible, so it may only wait for the others.
     """
 
     pod: Pod
@@ -122,8 +122,8 @@ class Subject(msgspec.Struct, frozen=True):
     def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
         """Return a pod with its owners, the nearest first.
 
-        The outermost owner with a known kind says whether it ends, or else the restart policy of a pod without
-        readiness probes.
+        The outermost owner whose kind has a type or a usual use says whether the pod ends. Without such an owner the
+        restart policy does, but a pod with a port or readiness probe to which others may connect does not end.
         """
         said = next(filter(None, (each.row.type or each.row.usual for each in reversed(owners))), None)
         if said is not None:

@@ -1,1 +1,1 @@
-"""EvictionPlan for devices of DRA: which nodes are reserved for a pod, and which pods are evicted there."""
+"""Preemption for devices of DRA: which nodes are reserved for a pod, and which pods are evicted there."""

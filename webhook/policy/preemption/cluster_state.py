@@ -23,7 +23,7 @@ from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tier_policy import TierPolicy
 
 OVERDUE = 60.0
-"""Seconds after the end of its grace for which a pod is still taken to end: its driver has to give back the devices."""
+"""Seconds after its grace period for which a pod still counts as ending, because the driver has to free its devices."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -35,12 +35,12 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def longest_grace(self) -> int:
-        """The grace of a pod, in seconds, up to which others wait for its end."""
+        """The longest grace period, in seconds, for which a preemptor waits for a pod to end."""
         return self.policy.checkpoint.max_grace_period
 
 
 class DisruptionBudget(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget. `lines` are its selector's; None selects no pod. `allowed` is how many may go now."""
+    """A PodDisruptionBudget. `lines` are its selector's; None selects no pod. `allowed` pods may be evicted now."""
 
     namespace: str
     name: str
@@ -99,10 +99,10 @@ class StorageState(msgspec.Struct, frozen=True):
         return (found.provisioner, key) if found else None
 
     def attachable(self, node: str, drivers: Iterable[str], pods: Iterable[PodState]) -> Amounts:
-        """Return how many volumes of each driver a node can attach beside those of its pods.
+        """Return how many volumes of each driver a node can attach in addition to those of its pods.
 
-        Those of pods that end count as attached, because they are detached some time after. Volumes that no pod uses
-        are not looked for: they are detached soon.
+        Volumes of ending pods count as attached, because they are detached some time later. Volumes that no pod uses
+        don't count, because they are detached soon.
         """
         limits = {each.name: each.allocatable.count for each in self.nodes.get(node, CSINode()).spec.drivers}
         left: dict[str, Decimal] = {}
@@ -151,7 +151,7 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def gangs(self) -> Mapping[str, list[PodState]]:
-        """The pods of each gang, those without one by themselves."""
+        """The pods by `PodState.gang`; a pod without a gang is alone under its uid."""
         return _by_key((pod.gang, pod) for pod in self.pods.values())
 
     @cached_property
@@ -167,7 +167,7 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
     def ending(self, within: float) -> frozenset[str]:
         """Return the uids of pods that are being deleted, and end in so many seconds at most.
 
-        One that is overdue may never end: its node is lost, or somebody's finalizer holds it.
+        Overdue pods are left out, because they may never end: the node is lost, or a finalizer blocks the deletion.
         """
         first, last = self.now - OVERDUE, self.now + within
         return frozenset(
@@ -179,7 +179,7 @@ T = TypeVar("T")
 
 
 def _by_key(pairs: Iterable[tuple[str, T]]) -> Mapping[str, list[T]]:
-    """Return the values by key. A key without values has none, instead of an error."""
+    """Return the values by key; an unknown key has an empty list."""
     found: defaultdict[str, list[T]] = defaultdict(list)
     for key, value in pairs:
         found[key].append(value)

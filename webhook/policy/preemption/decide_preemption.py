@@ -1,10 +1,10 @@
 """Decides which pods are evicted so that a pod or a gang gets its devices of DRA, or why nobody is.
 
-1. Who waits, and what it needs (preemptor.py).
-2. Nothing may be had already: nobody is evicted while devices are free, or while their holders end.
-3. Nobody is evicted where kube-scheduler would make room by itself.
-4. A node for each pod, with the pods to evict there. A gang gets all of its nodes, or nobody is evicted.
-5. Whoever can stay after all does.
+1. Read the preemptor, and what it needs (preemptor.py).
+2. Evict nobody while its devices are free, or while the pods that use them end.
+3. Evict nobody if kube-scheduler would make room by itself.
+4. Choose a node for each pod, with the pods to evict there. A gang gets all of its nodes, or nobody is evicted.
+5. Spare each chosen pod that need not be evicted after all.
 
 The order of nodes and of pods is kube-scheduler's, with the work that would be lost before the number of pods.
 """
@@ -36,7 +36,7 @@ Cost = tuple[float, ...]
 """The price of a choice: the lower, the better."""
 Known = dict[object, Phrase]
 WORTH_WAITING = 4
-"""The parts of it that are worth to wait for another preemptor: those up to the highest tier that is evicted."""
+"""The first parts of a Cost, up to the highest evicted tier. If they are lower on a reserved node, it is waited for."""
 
 
 def decide_preemption(
@@ -44,7 +44,7 @@ def decide_preemption(
 ) -> EvictionPlan | Phrase:
     """Decide for a gang, or for a pod by its uid. `within`: nobody is evicted on other nodes than these.
 
-    `known` gets the answers by which nobody is evicted. In one state they are those of all that need the same.
+    `known` caches why nobody is evicted, because in one state the answer is the same for all that need the same.
     """
     alike: object = None
     try:
@@ -58,9 +58,10 @@ def decide_preemption(
 
 
 class _Shape(msgspec.Struct, eq=False):
-    """The pods of a preemptor that need the same, and the rooms that take them: by DRA, and by a device plugin.
+    """The pods of a preemptor that need the same, and the nodes that take them.
 
-    `shared` are reserved for other preemptors, which may leave some of their room.
+    `taking` nodes serve the devices by DRA, `plugged` ones by a device plugin. `shared` ones are reserved for other
+    preemptors, which may leave some room.
     """
 
     need: Need
@@ -122,8 +123,8 @@ class _Search:
         self._shapes, self._pods = tuple(shapes.values()), [shapes[key] for key in keys]
 
     def plan(self, within: frozenset[str] | None) -> EvictionPlan:
-        """Return who is evicted on which nodes. Raises NobodyEvicted."""
-        # 1. What is free, or comes free.
+        """Return which pods are evicted on which nodes. Raises NobodyEvicted."""
+        # 1. Devices that are free, or become free.
         preemptor, ending = self._preemptor, self._state.ending(self._rules.longest_grace)
         for gone, answer in ((frozenset[str](), "preemption-devices-free"), (ending, "preemption-holders-ending")):
             if (node := self._room_without_eviction(gone)) is not None:
@@ -131,11 +132,11 @@ class _Search:
                     return EvictionPlan(preemptor, (node,), ())
                 raise NobodyEvicted(answer, pod=preemptor.shown, node=node)
 
-        # 2. What the scheduler evicts for.
+        # 2. Devices for which the scheduler evicts.
         if (node := self._made_by_scheduler(ending)) is not None:
             raise NobodyEvicted("preemption-by-scheduler", pod=preemptor.shown, node=node)
 
-        # 3. Who could be evicted. A node that is reserved for another preemptor, and can't be shared, is waited for.
+        # 3. Pods that could be evicted. A node that is reserved for others and can't be shared is waited for.
         units = evictable_units(preemptor, self._state, self._rules)
         if within is not None:
             units = {node: found for node, found in units.items() if node in within}
@@ -145,7 +146,7 @@ class _Search:
         if (node := next((each for each in nodes if each in self._closed), None)) is not None:
             raise NobodyEvicted("preemption-after-another", pod=preemptor.shown, node=node)
 
-        # 4. Who can stay. A group that goes as a whole may have made room on a second node.
+        # 4. Pods that can stay. A group that goes as a whole may have made room on a second node.
         chosen = sorted(self._chosen, key=lambda unit: (-unit.tier, -unit.at_risk))
         rooms = [self._rooms[name] for name in nodes]
         chosen = needed(chosen, ending, lambda gone: all(room.fits(NO_DEMAND, gone) for room in rooms))
@@ -197,9 +198,9 @@ class _Search:
         return obstacle(need.spec, node.name, node.labels, taints)
 
     def _room_without_eviction(self, gone: frozenset[str]) -> str | None:
-        """Find room for all pods once the pods of these uids are `gone`; return the node of the first, None without.
+        """Find room for all pods once the pods of these uids are `gone`; return the first such node by name.
 
-        Raises NobodyEvicted where that takes too long to tell.
+        None if there is no room. Raises NobodyEvicted if the search takes too long.
         """
         self._begin()
         fitting = {
@@ -221,7 +222,7 @@ class _Search:
     def _placed(
         self, pods: Sequence[_Shape], fitting: Mapping[_Shape, list[NodeCapacity]], gone: frozenset[str], tries: int
     ) -> bool:
-        """Try all placements of these pods. With as many `tries` as pods, only the first that offers itself."""
+        """Try to place these pods, with at most so many `tries`. With one for each pod, try only the first fit."""
         only_first, left = tries == len(pods), tries
 
         def rest_fits(index: int) -> bool:
@@ -251,7 +252,7 @@ class _Search:
             room.demand = self._taken.get(name, NO_DEMAND)
 
     def _place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
-        """Find the cheapest node for each pod once the pods of these uids are `gone`, and evicted units with them."""
+        """Choose the cheapest node for each pod once these uids are `gone`, and the units to evict; or return False."""
         self._begin()
         known: dict[tuple[_Shape, int], dict[str, tuple[Cost, list[Unit]]]] = {}
         for shape in self._pods:
@@ -267,7 +268,7 @@ class _Search:
                 return False
             best = min(costs, key=lambda name: (costs[name][0], name))
 
-            # 2. Of that node less is left for the others.
+            # 2. Less of that node is left for the others, so it is weighed again.
             room, victims = self._rooms[best], costs[best][1]
             self._chosen += victims
             gone = gone.union(*(each.uids for each in victims))
@@ -282,7 +283,7 @@ class _Search:
     def _weighed(
         self, room: NodeCapacity, demand: Demand, gone: frozenset[str], units: Mapping[str, list[Unit]]
     ) -> tuple[Cost, list[Unit]] | None:
-        """Return what the choice of a node costs, and who would be evicted there; None where it can't."""
+        """Return the cost of choosing a node, and the units to evict there; None if no eviction makes room."""
         victims = room.victims(demand, gone, units.get(room.node.name, ()))
         if victims is None:
             return None
@@ -303,7 +304,7 @@ class _Search:
         return (*cost[:WORTH_WAITING], inf) if waits else cost, victims
 
     def _made_by_scheduler(self, ending: frozenset[str]) -> str | None:
-        """Return a node where kube-scheduler evicts by itself: no devices of DRA are missing there."""
+        """Return a node where kube-scheduler evicts by itself: devices of DRA are free there, or a plugin has them."""
         priority, pods = self._preemptor.priority, self._state.pods.values()
         lower = ending.union(pod.uid for pod in pods if pod.node and pod.priority < priority)
         self._begin()
@@ -334,7 +335,7 @@ class _Search:
 
 
 def _same(need: Need) -> object:
-    """Return what two pods have in common that need the same."""
+    """Return a key that is equal for pods that need the same."""
     spec = need.spec
     selected = tuple(sorted(spec.node_selector.items())), spec.node_terms, repr(spec.tolerations)
     repelled_from = tuple(sorted((key, tuple(sorted(values))) for key, values in need.repelled_from.items()))

@@ -1,8 +1,9 @@
-"""The reservations that did not help, as nodes bear them: after which nobody is evicted for a gang, or for a while.
+"""Counts the reservations that did not help, in annotations of nodes, and pauses preemption because of them.
 
-A preemptor that goes away, or that does not fit for a reason which is not judged, counts for its namespace as well: a
-series of such pods would have others evicted without end. Once is a mistake, which pauses nobody. What was begun before
-a pause does not count during it, because a person may delete many workloads at once.
+After a second failure nobody is evicted for a gang any more. Preemptors that go away, or that do not fit for a reason
+which is not judged, also pause their namespace, because a series of them could have pods evicted without end. The first
+failure of a namespace is a mistake and pauses nobody. Failures during a pause do not count for the namespace, because a
+person may delete many workloads at once.
 """
 
 from collections.abc import Mapping
@@ -16,14 +17,14 @@ from webhook.policy.preemption.node_state import NodeState
 from webhook.policy.preemption.reservation import End, Reservation, ReservationEnd, victims_left, waiting_gangs
 
 UNTIL_AGAIN = 60.0
-"""Seconds from a failure until the next try. For a namespace from the second failure on, doubled with each."""
+"""Seconds from a failure until the next try. A namespace is paused from its second failure on, doubled each time."""
 LONGEST_PAUSE = 3600.0
 FORGOTTEN = 2 * LONGEST_PAUSE
-"""Seconds after which a failure of a namespace no longer counts."""
+"""Seconds after the last failure of a gang or a namespace from which a new failure counts as the first again."""
 MOST_FAILURES = 2
 """After so many failures nobody is evicted any more for a gang."""
 MOST_KNOWN = 50
-"""Failures that a node bears: an annotation has a limit, beyond which the reservation could not be taken off."""
+"""Failures on one node. Annotations have a size limit, beyond which the reservation could not be removed."""
 
 
 class Failures(msgspec.Struct, frozen=True):
@@ -40,23 +41,24 @@ NO_FAILURES = Failures(0, 0.0)
 
 
 def next_try(gang: str, known: Mapping[str, Failures]) -> float:
-    """Return the time from which pods may be evicted for a gang again; infinity where they never may."""
+    """Return the time from which pods may be evicted for a gang again; infinity if never."""
     own = known.get(gang, NO_FAILURES)
     return inf if own.count >= MOST_FAILURES else own.last + UNTIL_AGAIN
 
 
 def paused_until(namespace: str, known: Mapping[str, Failures]) -> float:
-    """Return the time from which pods may be evicted for those of a namespace again. They may join others meanwhile."""
+    """Return the time from which pods may be evicted for a namespace's pods again. Until then these may join others."""
     failed = known.get(_key(namespace), NO_FAILURES)
     pause = min(UNTIL_AGAIN * 2 ** (failed.count - 2), LONGEST_PAUSE) if failed.count > 1 else 0.0
     return failed.last + pause
 
 
 def failures_after(reservation: Reservation, end: End, state: ClusterState) -> dict[str, Failures]:
-    """Return the failures that are new with the end of a reservation, by gang and by namespace.
+    """Return the new failures that a reservation's end causes, by gang and by namespace.
 
-    A preemptor that goes away or doesn't fit is its namespace's: else a series of them had pods evicted without end.
-    One that goes away when the devices are free had them, and has finished: it may do so between two looks at it.
+    A preemptor that goes away counts for its namespace only, and one that does not fit for its gang too. If it goes
+    away after the victims' devices are free, it may have used them and finished unseen, so that is no failure. A
+    reservation that expires, or fails because of others (`End.lost`), counts for the gang only.
     """
     gangs = waiting_gangs(reservation, state)
     own, namespaces = gangs, {state.gangs[gang][0].namespace for gang in gangs}
@@ -75,12 +77,12 @@ def failures_after(reservation: Reservation, end: End, state: ClusterState) -> d
 
 
 def _key(namespace: str) -> str:
-    """Return the key of a namespace, which is that of no gang."""
+    """Return the key of a namespace, which no gang has."""
     return f"{namespace}/"
 
 
 def failures_on(node: NodeState) -> dict[str, Failures]:
-    """Read the failures on a node, by gang and by namespace."""
+    """Read the failures on a node, by gang and by namespace; none if the annotation can't be read."""
     try:
         return msgspec.json.decode(node.failures, type=dict[str, Failures]) if node.failures else {}
     except msgspec.DecodeError:
@@ -94,7 +96,7 @@ def with_failures(there: Mapping[str, Failures], more: Mapping[str, Failures]) -
 
 
 def failures(state: ClusterState) -> dict[str, Failures]:
-    """Return all failures by gang and by namespace."""
+    """Return the failures on all nodes, the latest of each gang and of each namespace."""
     found: dict[str, Failures] = {}
     for node in state.nodes.values():
         for key, each in failures_on(node).items():

@@ -67,22 +67,22 @@ class NodeState(msgspec.Struct, frozen=True):
     failures: str = ""
 
     def plugs(self, resource: str) -> bool:
-        """Tell whether a device plugin has a resource: with 0 of it, as a plugin leaves it behind, DRA serves it."""
+        """Tell whether a device plugin has a resource here. A plugin that is gone leaves 0 of it, and DRA serves it."""
         return self.allocatable.get(resource, Decimal(0)) > 0
 
     @property
     def reserved_for(self) -> str:
-        """The tier in our taint; "" where it bears none."""
+        """The tier in our taint; "" without one."""
         return next((each.value for each in self.taints if each.key == RESERVED), "")
 
     @property
     def is_marked(self) -> bool:
-        """Tell whether it bears our taint, label or annotation, of a reservation that may be over."""
+        """Tell whether it has our taint, label or annotation, of a reservation that may be over."""
         return bool(self.reserved_for or self.reservation) or RESERVED in self.labels
 
 
 def node_state(found: SchedulableNode) -> NodeState:
-    """Reduce a node. Raises Refused for a quantity that is none."""
+    """Return a node's state. Raises Refused for an amount that is no quantity."""
     ready = any((each.type, each.status) == ("Ready", "True") for each in found.status.conditions)
     return NodeState(
         found.metadata.name,
@@ -117,7 +117,7 @@ class ReservedNodesAccess(NamedTuple):
 
 
 def reserved_nodes_access(tier: Tier | None, policy: TierPolicy) -> ReservedNodesAccess:
-    """Return what a pod of that tier may have."""
+    """Return the access to reserved nodes of a pod of that tier: to nodes of its own and of lower tiers."""
     evicting = [each for each in policy.tiers if each.preemption_policy != "Never"]
     borne = [each.name for each in evicting if tier is not None and each.value <= tier.value]
     tolerations = ({"key": RESERVED, "operator": "Equal", "value": name, "effect": "NoSchedule"} for name in borne)
@@ -125,7 +125,7 @@ def reserved_nodes_access(tier: Tier | None, policy: TierPolicy) -> ReservedNode
 
 
 def undue(pod: Pod, due: Tolerations) -> Iterator[int]:
-    """Yield the places of tolerations of our taint that a pod may not have, the last first."""
+    """Yield the indices of tolerations of our taint that are not in `due`, the last first."""
     there = listed(pod.spec.tolerations)
     for place in reversed(range(len(there))):
         if mapped(there[place]).get("key") == RESERVED and there[place] not in due:

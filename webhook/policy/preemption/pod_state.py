@@ -1,4 +1,4 @@
-"""A pod as preemption knows it: what it needs, what it takes of its node, and what forbids to judge it.
+"""A pod as preemption knows it: what it needs, what it takes of its node, and the field that can't be judged.
 
 A resize changes what the pod asks for, what the kubelet has allocated, and what is in effect, one after the other. The
 largest of these counts, as for kube-scheduler.
@@ -113,13 +113,12 @@ class SchedulablePod(Pod, frozen=True):
 class PodState(msgspec.Struct, frozen=True, eq=False):
     """A pod that has not ended.
 
-    `gang` is what it is of use only together with: a PodGroup or a workload of its namespace, or the pod itself.
-    `claims` are its ResourceClaims as namespace/name, "" for one that is not made yet. `volumes` are its
-    PersistentVolumeClaims.
-    `ends_at` is when its grace period is over, in seconds since 1970; None while nobody deletes it. `waits_since` is
-    when the scheduler first found no node for it, None where it has a node or nobody has looked. `spec` is kept of a
-    pod without a node. `repels` is its required anti-affinity. `unjudged` is the first of its fields that forbids to
-    judge it.
+    `gang` identifies the pods that are of use only together: namespace/name of a PodGroup, namespace/uid of a workload,
+    or the pod's own uid. `claims` are its ResourceClaims as namespace/name, "" for one that is not made yet. `volumes`
+    are its PersistentVolumeClaims. `ends_at` is when its grace period is over, in seconds since 1970; None while nobody
+    deletes it. `waits_since` is when the scheduler first found no node for it, None if it has a node or was not tried.
+    `spec` is None for a pod with a node. `repels` is its required anti-affinity. `unjudged` is the first of its fields
+    that preemption can't judge.
     """
 
     uid: str
@@ -152,13 +151,13 @@ class PodState(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def may_be_reserved_for(self) -> bool:
-        """Tell of a pod without a node whether it tolerates our taint: the webhook gives that to tiers that evict."""
+        """Tell whether a pod without a node tolerates our taint, as the webhook lets pods of tiers that evict."""
         borne = listed(self.spec.tolerations) if self.spec else ()
         return any(mapped(each).get("key") == RESERVED for each in borne)
 
 
 def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
-    """Reduce a pod. Raises Refused for a quantity that is none."""
+    """Return a pod's state. Raises Refused for an amount that is no quantity."""
     metadata, spec, status = found.metadata, found.spec, found.status
     made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses}
     # A claim that the controller found to be not needed has a status without a name.
@@ -205,7 +204,7 @@ def pod_state(found: SchedulablePod, policy: TierPolicy) -> PodState:
 
 
 def _requests(spec: _Spec, status: _Status) -> dict[str, Decimal]:
-    """Return what a pod takes of each resource. Raises Refused for a quantity that is none."""
+    """Return what a pod takes of each resource. Raises Refused for an amount that is no quantity."""
     # 1. What each container asks for, what it was allocated, and what is in effect. A resize that the node can never
     #    grant does not count.
     infeasible = any((each.type, each.reason) == ("PodResizePending", "Infeasible") for each in status.conditions)
@@ -261,7 +260,7 @@ def _required(affinity: object) -> list[Any]:
 
 
 def _unjudged(spec: _Spec, policy: TierPolicy) -> Phrase | None:
-    """Return what of a pod forbids to say which node it fits."""
+    """Return the words for the first field that keeps us from judging which nodes a pod fits; None without one."""
     if _required(spec.affinity.pod_affinity) or _required(spec.affinity.pod_anti_affinity):
         return Phrase("unjudged-affinity")
     spread = listed(spec.topology_spread_constraints)

@@ -35,10 +35,10 @@ SETTLED = 5.0
 """Seconds for which a pod waits before anybody is evicted for it: the scheduler may place it, or evict by itself."""
 MOST_ALTERNATIVES = 16
 MOST_REQUESTS = 6
-"""Different requests for devices of a gang. What is judged doubles with each."""
+"""Different requests for devices that are judged for a gang. Each doubles the work."""
 
 IN_TREE = "kubernetes.io/"
-"""The provisioners that came before CSI drivers, and no-provisioner: its volumes are made by hand."""
+"""The prefix of the provisioners before CSI drivers, and of no-provisioner, whose volumes are made by hand."""
 
 Choice = tuple[WantedDevices, ...]
 """One alternative for each request of a pod."""
@@ -85,14 +85,14 @@ class Preemptor(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The name of its first pod."""
+        """The pod with the most devices, as namespace/name."""
         return self.needs[0].pod.shown
 
 
 class EvictionPlan(msgspec.Struct, frozen=True):
-    """The nodes to reserve for a preemptor, and the pods to evict there: the one of the longest grace is the first.
+    """The nodes to reserve for a preemptor, and the pods to evict there, those with the longest grace period first.
 
-    None have to be evicted where it shares a node on which pods end.
+    There are no victims if the preemptor shares a reserved node on which pods end already.
     """
 
     preemptor: Preemptor
@@ -102,7 +102,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
 
 def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
     """Return the waiting pods of a gang as a preemptor. Raises NobodyEvicted."""
-    # 1. All of them wait for the scheduler alone.
+    # 1. All of them wait only for the scheduler.
     everyone = state.gangs.get(gang, [])
     waiting = sorted((each for each in everyone if not each.node and each.ends_at is None), key=lambda pod: pod.shown)
     if not waiting:
@@ -200,7 +200,7 @@ def _volumes(pod: PodState, state: ClusterState) -> tuple[Counter[str], tuple[Te
     """Return the number of a pod's volumes by CSI driver, and its `Need.terms`. Raises NobodyEvicted."""
     storage, reached_by, attached = state.storage, list[Terms](), set[tuple[str, str]]()
     for used in dict.fromkeys(pod.volumes):
-        # 1. A claim because of which the scheduler finds no node, whoever goes, or which is not judged.
+        # 1. A claim for which the scheduler finds no node, whatever is evicted, or which is not judged.
         claim = storage.claims.get(used.key)
         fault = "volume-claim-missing" if claim is None else _fault(claim, used, pod, storage)
         if claim is None or fault:
@@ -236,7 +236,7 @@ def _fault(claim: VolumeClaim, used: UsedVolume, pod: PodState, storage: Storage
 
 
 def _unjudged(claim: VolumeClaim, pod: PodState, state: ClusterState) -> Phrase | None:
-    """Return what forbids to say which nodes can use a claim."""
+    """Return why it can't be judged which nodes can use a claim; None if it can."""
     users = (each for each in state.volume_users[claim.key] if each.node or each.gang == pod.gang)
     other = next((each for each in users if each is not pod), None)
     if other is not None and "ReadWriteOncePod" in claim.spec.access_modes:

@@ -1,6 +1,7 @@
-"""The reservation of nodes for preemptors: how it stands on its nodes, and what its next step is.
+"""The reservation of nodes for preemptors: its state in annotations of the nodes, and its next step.
 
-Its state is on its first node alone, so a new leader goes on with it, and of two leaders one writes each step:
+All nodes get the annotation, and only that of the first is updated. So a new leader continues from there, and only one
+of two leaders writes each step:
 
 1. The nodes are tainted. A second later everything is judged again, by what the scheduler has bound meanwhile. Victims
    that save when they are asked do so first.
@@ -9,14 +10,14 @@ Its state is on its first node alone, so a new leader goes on with it, and of tw
 4. It ends: the preemptor is bound, it is gone, another pod of its tier or a higher one has the devices, or its time is
    over. If the devices are free or a lower pod has them, the preemption failed.
 
-While the victims end, pods of the same tier may share the node of a reservation: more victims are evicted there, or
-they need what the others leave. All have the devices in common, because nobody is preferred within a tier. It ends when
-none of them waits any more. It lasts longer only for one that evicts, and no pod can replace the one that is evicted
-meanwhile, so no node is shared for ever.
+While the victims end, pods of the same tier may share the node of a reservation. More victims are evicted there for
+them, or they use devices that the first pods leave. All of them share the devices, because nobody is preferred within a
+tier. The reservation ends when none of them waits any more. It is extended only for a pod that evicts others, and a
+replacement of the evicted pod can't run there meanwhile, so no node is shared forever.
 
-Pods of other tiers may share it as well, but nobody is evicted there for those of a lower one: the taint is always that
-of the highest tier that waits, so they have what the others leave. When a pod gets the devices of another reservation,
-what its own victims leave is had by the pods of that one.
+Pods of other tiers may share the node as well. Nobody is evicted there for pods of a lower tier: the taint is that of
+the highest tier that waits, so they use what the others leave. If a pod gets the devices of another reservation, the
+pods of that reservation may use what its own victims leave.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,17 +46,18 @@ SLACK = 10.0
 UNTIL_JOINED = 5.0
 """Seconds for which free devices that a reservation leaves stay reserved for others."""
 HAS_DEVICES = ("preemption-devices-free", "preemption-holders-ending")
-"""The answers for a preemptor that has devices to come."""
+"""The ids of the answers for a preemptor that gets devices without another eviction."""
 MOST_NODES = 20
-"""Nodes that are reserved at a time. A gang may need more: then no other has one."""
+"""Nodes that are reserved at a time. A gang that needs more may reserve them if no other node is reserved."""
 
 
 class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The nodes for a preemptor, of which `name` is the first pod. `pods` are the uids of all that it is for.
+    """The reserved nodes, and the pods for which they are reserved. `name` is the first preemptor's `shown`.
 
-    `victims` are those that were evicted, with the time by which each has ended, and `devices` are what they used.
-    `saving` are pods that were asked to save at `asked_at`, before they are evicted, with the time until which that is
-    waited for. Times are in seconds since 1970.
+    `pods` are the uids of all preemptors' pods. `victims` are the uids of evicted pods, each with the time by which it
+    must have ended, and `devices` are the devices that they used. `freed_at` is when the devices became free. `saving`
+    are the uids of pods that were asked at `asked_at` to save before they are evicted, each with its deadline. Times
+    are in seconds since 1970.
     """
 
     gang: str
@@ -72,12 +74,12 @@ class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     saving: Mapping[str, float] = msgspec.field(default_factory=dict)
 
     def is_same(self, other: Self | None) -> bool:
-        """Tell whether both were begun at once: a gang may have another one later."""
+        """Tell whether both are one reservation, perhaps in different states; a gang may have another one later."""
         return other is not None and (self.gang, self.since, self.nodes) == (other.gang, other.since, other.nodes)
 
 
 def reservation_on(node: NodeState) -> Reservation | None:
-    """Read the annotation of a node; None where it has none that we have written."""
+    """Read the annotation of a node; None without one, or if it can't be read."""
     try:
         return msgspec.json.decode(node.reservation, type=Reservation) if node.reservation else None
     except msgspec.DecodeError:
@@ -85,7 +87,7 @@ def reservation_on(node: NodeState) -> Reservation | None:
 
 
 def reservations(state: ClusterState) -> tuple[Reservation, ...]:
-    """Return all reservations, as the first of their nodes bears them."""
+    """Return all reservations, each as its first node has it, or as another one if the first has none."""
     return reservations_on(state.nodes.values())
 
 
@@ -99,7 +101,7 @@ def reservations_on(nodes: Iterable[NodeState]) -> tuple[Reservation, ...]:
 
 
 def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reservation:
-    """Return the reservation for a preemption. It lasts until the last victim must have ended and a while longer."""
+    """Return the reservation for a preemption. It ends a while after the victims, which may take `longest_grace`."""
     preemptor = preemption.preemptor
     grace = min(max((each.grace for each in preemption.victims), default=0), longest_grace)
     return Reservation(
@@ -118,9 +120,9 @@ def _until_placed(pods: int) -> float:
 
 
 def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longest_grace: int) -> Reservation:
-    """Return the reservation with one more preemptor, whose victims have as long as those of one alone.
+    """Return the reservation with one more preemptor, extended so that its victims have their whole time to end.
 
-    Without victims it does not last longer: pods that come and go would keep a node closed.
+    Without victims it is not extended, because otherwise pods that come and go could keep a node closed.
     """
     more = reserve(plan, now, longest_grace)
     until = max(reservation.until, more.until) if plan.victims else reservation.until
@@ -130,7 +132,7 @@ def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longes
 
 
 def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
-    """Tell whether one more pod may share its node. All victims are known to end: else they are chosen twice."""
+    """Tell whether one more pod may share its node. All victims must be ending, or they could be chosen twice."""
     are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in reservation.victims)
     is_freeing = bool(reservation.victims) and not reservation.saving and are_ending
     is_passed_on = not reservation.pods
@@ -138,7 +140,7 @@ def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
 
 
 def waiting_gangs(reservation: Reservation, state: ClusterState) -> tuple[str, ...]:
-    """Return the gangs that it is for and that still wait for a node."""
+    """Return the gangs of a reservation that still wait for a node."""
     pods = (state.pods[uid] for uid in reservation.pods if uid in state.pods)
     return tuple(dict.fromkeys(each.gang for each in pods if not each.node and each.ends_at is None))
 
@@ -146,9 +148,9 @@ def waiting_gangs(reservation: Reservation, state: ClusterState) -> tuple[str, .
 def asking(
     reservation: Reservation, victims: Iterable[PodState], state: ClusterState, longest_grace: int
 ) -> Reservation:
-    """Return the reservation with those of the victims that are asked to save first: none that don't do so when asked.
+    """Return the reservation with those of the victims that are asked to save first, because they save on request.
 
-    They have as long as they would have to end, so one that says it saves and does not can double its grace at most.
+    Each has as long as its grace period, so a pod that only claims to save can at most double its time.
     """
     grace = {each.uid: min(each.grace, longest_grace) for each in victims if each.uid in state.unsaved_since}
     if not grace:
@@ -159,7 +161,7 @@ def asking(
 
 
 def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
-    """Return the reservation with pods that are evicted now, and the devices that they use. They have saved."""
+    """Return the reservation with pods that are evicted now, and the devices that they use. Saves are over."""
     due = {each.uid: state.now + each.grace + OVERDUE for each in victims}
     holders = state.inventory.holders.items()
     used = (key for key, (claim, _) in holders if any(user.uid in due for user in claim.status.reserved_for))
@@ -169,7 +171,7 @@ def with_victims(reservation: Reservation, victims: Iterable[PodState], state: C
 
 
 def victims_left(reservation: Reservation, state: ClusterState) -> dict[str, float]:
-    """Return the victims that are still there, or whose claims are not free yet, each with when it must have ended."""
+    """Return the victims that still exist or have allocated claims, each with the time by which it must have ended."""
     holding = (claim for claim in state.claims.values() if claim.is_allocated)
     users = {user.uid for claim in holding for user in claim.status.reserved_for}
     return {uid: due for uid, due in reservation.victims.items() if uid in state.pods or uid in users}
@@ -185,15 +187,15 @@ class ReservationEnd(StrEnum):
     STUCK = "victim-stuck"
     EXPIRED = "expired"
     INCOMPLETE = "incomplete"
-    """One of its nodes does not bear it: a leader ended while it reserved, or somebody took the taint off."""
+    """A node lacks its taint or annotation: a leader ended while it reserved, or somebody removed the taint."""
     FAILED = "failed"
 
 
 class End(msgspec.Struct, frozen=True):
-    """The taint and the annotation are removed, or are those of the reservation that is `passed_on`.
+    """The end of a reservation: taint and annotation are removed, or replaced by those of `passed_on`.
 
-    `why` is what was judged last. `lost`: others are why it did not help: a pod of a lower tier has the devices, or an
-    eviction is refused.
+    `why` is the last judgement. `lost`: the reservation failed because of others: a pod of a lower tier has the
+    devices, or an eviction is refused.
     """
 
     outcome: ReservationEnd
@@ -203,13 +205,13 @@ class End(msgspec.Struct, frozen=True):
 
 
 Step = EvictionPlan | Reservation | End | None
-"""The next step: the pods of a plan are evicted now, the reservation is written as it goes on, or it ends; or none."""
+"""The next step: evict the pods of a plan, write the changed reservation, or end it; None to wait."""
 Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 """Judges a gang again, with the nodes on which pods may be evicted."""
 
 
 def next_step(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
-    """Tell what is to be done now for a reservation. No pod is waited for longer than `longest_grace` seconds."""
+    """Return what to do now for a reservation. A victim that saves first has at most `longest_grace` seconds for it."""
     if not waiting_gangs(reservation, state):
         return _without_waiting(reservation, state)
     if state.now >= reservation.until:
@@ -229,7 +231,7 @@ def next_step(reservation: Reservation, state: ClusterState, longest_grace: int,
 
 
 def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
-    """End it, or keep what it leaves for others that wait: they join it."""
+    """End a reservation whose pods wait no more, or pass what it leaves on to other waiting pods, which may join."""
     waiting = (each for each in state.pods.values() if each.waits_since is not None and each.ends_at is None)
     is_ending = any(uid in state.pods for uid in reservation.victims)
     leaves_any = is_ending or any(key not in state.inventory.holders for key in reservation.devices)
@@ -250,7 +252,7 @@ def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
 
 
 def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> EvictionPlan | Phrase:
-    """Judge those that wait again; return the first plan, or why nobody has to go."""
+    """Judge the waiting gangs again; return the first plan, or why nobody is evicted for the last one."""
     answer: EvictionPlan | Phrase = Phrase("preemptor-gone")
     for gang in waiting_gangs(reservation, state):
         answer = decide(gang, frozenset(reservation.nodes))
@@ -260,7 +262,7 @@ def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> Ev
 
 
 def _before_eviction(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
-    """Judge again who goes, and have those save first that do so when they are asked: once, and all at once."""
+    """Judge again which pods are evicted, and first ask those to save that do so on request: once, all together."""
     now, asked_at = state.now, reservation.asked_at
     if now < reservation.since + UNTIL_JUDGED:
         return None
@@ -280,7 +282,7 @@ def _before_eviction(reservation: Reservation, state: ClusterState, longest_grac
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Wait for the claims of the victims: the time of the preemptor begins when the last of them is free."""
+    """Wait until the last claim of the victims is free, because the preemptor's time begins then."""
     # 1. A victim has changed before it could be deleted, or the leader ended between two of them.
     victims = reservation.victims
     staying = {uid for uid in victims if uid in state.pods and state.pods[uid].ends_at is None}
@@ -299,7 +301,7 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Wait for the scheduler, and tell who got the devices: within a tier nobody is preferred."""
+    """Wait for the scheduler, and find out which pods got the devices. Within a tier nobody is preferred."""
     is_late = state.now >= (reservation.freed_at or 0.0) + _until_placed(len(reservation.pods))
     members = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
     # 1. Another pod has some of them, and nobody waits who could have the rest.
@@ -320,9 +322,9 @@ def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> S
 
 
 def _without_one(reservation: Reservation, state: ClusterState, decide: Decide) -> Reservation:
-    """Return the reservation without one of those that wait, if others of this or a higher tier have its device.
+    """Return the reservation without one waiting gang, if other pods of this or a higher tier have its devices.
 
-    It looks for another device at once, so that it can join those who don't need theirs.
+    That gang looks for other devices at once, and may join another reservation. Otherwise nothing changes.
     """
     waiting, takers = waiting_gangs(reservation, state), _takers(reservation, state)
     if len(waiting) > 1 and takers and not _lower(takers, reservation, state):
@@ -335,7 +337,7 @@ def _without_one(reservation: Reservation, state: ClusterState, decide: Decide) 
 
 
 def _takers(reservation: Reservation, state: ClusterState) -> list[PodState]:
-    """Return the pods of others that have devices of a reservation."""
+    """Return the pods that have devices of a reservation and are neither its preemptors nor its victims."""
     holders = (state.inventory.holders[key][0] for key in reservation.devices if key in state.inventory.holders)
     users = {user.uid for claim in holders for user in claim.status.reserved_for}
     others = users.difference(reservation.pods, reservation.victims)
@@ -343,7 +345,7 @@ def _takers(reservation: Reservation, state: ClusterState) -> list[PodState]:
 
 
 def _lower(pods: Iterable[PodState], reservation: Reservation, state: ClusterState) -> list[PodState]:
-    """Return those of the pods that have a lower priority than all that it is for."""
+    """Return those of the pods that have a lower priority than all preemptors of the reservation."""
     priority = min(state.pods[uid].priority for uid in reservation.pods if uid in state.pods)
     return [each for each in pods if each.priority < priority]
 

@@ -1,7 +1,7 @@
-"""The room on one node: whether pods fit there once others are gone, which of these may be evicted, and which have to.
+"""The room on one node: whether pods fit there once others are gone, and which pods may or must be evicted for that.
 
 Pods are evicted one by one or as a whole group.
-A set of requests can be met if each part of it finds enough devices that would do for that part (Hall's theorem).
+A set of requests can be met if each of its subsets finds enough devices that fit one of its requests (Hall's theorem).
 """
 
 from collections import Counter, defaultdict
@@ -20,11 +20,11 @@ from webhook.policy.preemption.preemptor import Preemptor
 from webhook.policy.quota.demand import NOTHING
 
 Wishes = Sequence[WantedDevices]
-"""The different requests for devices, whatever their counts. A set of them is a number with a bit for each."""
+"""The different requests for devices, regardless of count. A set of them is an int with a bit for each index."""
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """The needs of pods on a node: devices by the number of their wish, resources, and ports."""
+    """The needs of pods on a node: devices by the index of their wish, resources, and ports."""
 
     devices: Mapping[int, int]
     amounts: Mapping[str, Decimal]
@@ -64,7 +64,7 @@ class Unit(msgspec.Struct, frozen=True, eq=False):
 
 
 def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str, list[Unit]]:
-    """Return by node what may be evicted for a preemptor, the most important first."""
+    """Return by node the units that may be evicted for a preemptor. Units at the front are spared first."""
     # 1. Pods of lower tiers, and of a lower priority: the scheduler goes by that.
     tiers = rules.policy.tiers
     ranks = {
@@ -88,7 +88,8 @@ def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> 
             for node in {pod.node for pod in pods}:
                 units[node].append(unit)
 
-    # 3. Those come last that a budget keeps, then by tier, by what they would lose, and small ones go first.
+    # 3. Units that a budget protects are spared first, then high tiers, much work at risk, few devices and old pods.
+    #    Because small pods are spared, fewer pods have to be evicted.
     devices = Counter(user.uid for claim, _ in state.inventory.holders.values() for user in claim.status.reserved_for)
     for found in units.values():
         found.sort(
@@ -101,7 +102,7 @@ def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> 
 
 
 def over_budget(pods: Iterable[PodState], budgets: Mapping[str, Sequence[DisruptionBudget]]) -> Counter[str]:
-    """Return the uids of pods whose eviction breaks a budget, after those before them, with how many it breaks."""
+    """Return how many budgets each eviction breaks, by uid, if the pods are evicted in this order."""
     gone, broken = Counter[tuple[str, str]](), Counter[str]()
     for pod in pods:
         for budget in budgets.get(pod.namespace, ()):
@@ -135,10 +136,10 @@ class NodeCapacity:
                 continue
             if holder is not None:
                 used.setdefault(holder[0].key, (holder[0], Counter()))[1][bits] += 1
-            elif device.whole:  # whether a partition that nobody holds can be had, its counters alone tell
+            elif device.whole:  # only the counters show whether a free partition is available
                 free[bits] += 1
         self._free = free
-        # A claim without users is freed by nobody's end, and that of a PodGroup when the group is deleted.
+        # No pod's end frees a claim without users, and a PodGroup's claim is freed when the group is deleted.
         self._claimed = [
             (frozenset(user.uid for user in claim.status.reserved_for), devices)
             for claim, devices in used.values()
@@ -172,18 +173,15 @@ class NodeCapacity:
         )
 
     def lacking(self, amounts: Mapping[str, Decimal]) -> str | None:
-        """Return a resource of which the node has too little, whoever goes; None if it has enough."""
+        """Return a resource of which the node has too little even without pods; None if it has enough."""
         return next((name for name, amount in amounts.items() if amount > self._allocatable.get(name, NOTHING)), None)
 
     def has_enough(self, more: Demand) -> bool:
-        """Tell whether the node has devices enough, whoever holds them."""
+        """Tell whether the node has enough devices that are free, or that pods use."""
         return _is_met(more.devices, sum((each for _, each in self._claimed), self._free.copy()))
 
     def victims(self, more: Demand, gone: frozenset[str], units: Iterable[Unit]) -> list[Unit] | None:
-        """Return the units to evict so that `more` fits, the first of `units` being the last to go; None: it can't.
-
-        None of them can stay.
-        """
+        """Return the units to evict so that `more` fits; None if it can't. Units at the front are spared first."""
         chosen = [each for each in units if not each.uids <= gone]
         if not self.fits(more, gone.union(*(each.uids for each in chosen))):
             return None
@@ -191,7 +189,7 @@ class NodeCapacity:
 
 
 def needed(units: list[Unit], gone: frozenset[str], fits: Callable[[frozenset[str]], bool]) -> list[Unit]:
-    """Return the units that have to be evicted so that it `fits`, the first of them being the last to go."""
+    """Return the units that have to be evicted so that `fits` is true. Units at the front are spared first."""
     for unit in list(units):
         others = [each for each in units if each is not unit]
         if fits(gone.union(*(each.uids for each in others))):
@@ -220,7 +218,7 @@ def _is_met(wanted: Mapping[int, int], there: Mapping[int, int]) -> bool:
 
 @cache
 def _parts(numbers: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return all parts of a set of wishes but the empty one."""
+    """Return all subsets of a set of wishes without the empty one, each as bits and as indices."""
     found: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for number in numbers:
         found += [(bits | 1 << number, (*part, number)) for bits, part in found]

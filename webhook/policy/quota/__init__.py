@@ -1,1 +1,1 @@
-"""GPUs and quotas: how many a pod holds, whether they fit, the refusal, and a tenant's conditions."""
+"""GPUs and quotas: how many GPUs a pod uses, whether they fit, the refusal, and a tenant's conditions."""

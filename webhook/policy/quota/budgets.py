@@ -1,4 +1,4 @@
-"""GPU-hours per period, and GPUs until a date: what of a tenant's spec holds at a time.
+"""GPU-hours per period (budgets) and more GPUs until a date (grants): those of a tenant that apply at a time.
 
 The leader integrates the hours and notes in the TenantQuota's status what is used and which grants apply. All replicas
 read them there, so that one clock decides: the leader's, which is set by the API server.
@@ -21,7 +21,7 @@ from webhook.policy.values.tenants import Budget, Grant, QuotaRow, SpentBudget, 
 HOUR = 3600
 LONGEST_SUMMARY = 1024
 MANY = 100
-"""Hours from which on parts of one are not shown."""
+"""Hours from which fractions of an hour are not shown."""
 Status = dict[str, Any]
 NOTHING = Decimal(0)
 SOON_SECONDS = 24 * HOUR
@@ -45,8 +45,9 @@ def span_at(budget: Budget, now: float) -> Span:
 class Used(msgspec.Struct, frozen=True):
     """The use of a budget in its period, as the leader has noted it.
 
-    `gpu_seconds` were used `until` that time, since the `span` began or the budget was added, at `since`. `gpus` are in
-    use then. `unsure` is the part that pods may not have used: they were gone when a leader looked again.
+    `gpu_seconds` were used from `since`, when the `span` began or the budget was added, to `until`. `gpus` are in use
+    at `until`. `unsure` are the GPU-seconds of pods that were gone when a leader looked again, and may have ended
+    before.
     """
 
     span: Span
@@ -57,11 +58,14 @@ class Used(msgspec.Struct, frozen=True):
     unsure: Decimal = NOTHING
 
     def is_on(self, now: float) -> bool:
-        """Tell whether its period has begun and has not ended. Only a budget without `per` is ever not on."""
+        """Tell whether its period has begun and has not ended. If up to date, a budget with `per` is always on."""
         return self.span.begins <= now and (self.span.until is None or now < self.span.until)
 
     def runs_out(self, budget: Budget) -> float | None:
-        """Return when the budget is used up at today's rate: what is in use now; None if it lasts for its period."""
+        """Return when the budget is used up at the rate of the GPUs in use, in seconds since 1970.
+
+        None if it is used up already, if no GPU is in use, or if it lasts for its period.
+        """
         left = budget.gpu_hours * HOUR - self.gpu_seconds
         if left <= 0 or not self.gpus:
             return None
@@ -70,7 +74,7 @@ class Used(msgspec.Struct, frozen=True):
 
 
 def in_force(tenant: Tenant, status: Mapping[str, Any]) -> Tenant:
-    """Return a tenant with the rows that hold now, by what the leader has noted in the status."""
+    """Return a tenant with the grants and the used up budgets that apply now, as the leader has noted in the status."""
     if not tenant.budgets and not tenant.grants:
         return tenant
     noted_now, of_spec = noted_grants(status), tenant.rows_of_spec or tenant.rows
@@ -145,7 +149,10 @@ def hours_summary(found: Iterable[tuple[Budget, Used]]) -> str:
 
 
 def used_hours(budget: Budget, used: Used) -> Decimal:
-    """Return the used hours with as many digits as people need: 4,200, 64.8, 0.021. All are used only at the end."""
+    """Return the used hours with as many digits as people need: 4,200, 64.8, 0.021.
+
+    They are rounded down, so they equal the hours of the budget only once it is used up.
+    """
     exact = used.gpu_seconds / HOUR
     digits = Decimal(1) if exact >= MANY else Decimal("0.1") if exact >= 1 else Decimal("0.001")
     hours = exact.quantize(digits, ROUND_FLOOR)
@@ -181,7 +188,8 @@ def note_of(budget: Budget, used: Used) -> Status:
 def noted(status: Mapping[str, Any], budget: Budget) -> Used | None:
     """Return what the leader has noted of a budget; None if nothing was, or if it can't be read.
 
-    Right after its time zone has changed, the note has the period of the old one. The use stays, as the leader has it.
+    Right after a budget's time zone has changed, its note has the period in the old zone. The period in the new zone is
+    returned, and the noted use.
     """
     for each in _entries(status, "budgets"):
         named = each.get("tier"), each.get("resourceFlavor"), each.get("per")
@@ -221,7 +229,7 @@ def grants_at(tenant: Tenant, now: float) -> list[Grant]:
 
 
 def noted_grants(status: Mapping[str, Any]) -> list[Grant]:
-    """Return the grants of which the leader has noted that they apply."""
+    """Return the grants that apply, as the leader has noted in the status."""
     found = list[Grant]()
     for each in _entries(status, "grants"):
         begins, until = unix_seconds(each.get("from")) or 0.0, unix_seconds(each.get("until"))

@@ -23,10 +23,11 @@ from webhook.policy.workloads.workload import Devices
 
 
 def flavor_of(pod: Pod, policy: TierPolicy) -> str | None:
-    """Return the flavor that a pod names, or under `flavorUnnamed: Worst` all flavors on whose nodes it may run.
+    """Return the flavor that a pod names, or with `flavorUnnamed: Worst` all flavors on whose nodes it may run.
 
     A pod behind somebody else's scheduling gate runs nowhere, and the gate's removal is reviewed. A pod behind ours
-    alone counts as it will later, because the leader has to book all that it may take once the gate is open.
+    alone counts as it will later, because the leader has to book all that it may take once the gate is open. None
+    if no flavor is known.
     """
     if policy.flavor_unnamed == "WhenBound" or pod.waits_for_others:
         return named_flavor(pod, policy.flavors)
@@ -78,8 +79,8 @@ def lent_tiers(chosen: Tier, workload_type: WorkloadType | None, tenant: Tenant,
     """Return the lower tiers to which a tenant's workloads of a type may be demoted, in the order of choice.
 
     1. The tiers of `demoteTo`: the tenant's, or else the policy's.
-    2. If neither names any, all lower tiers, the highest first, except those that `workloadTypes` gives to other types
-       alone. Training then does not take the GPUs of notebooks. The tiers of batch are for all, because nobody waits
+    2. If neither names any, all lower tiers, the highest first, except those that `workloadTypes` gives only to other
+       types. Training then does not take the GPUs of notebooks. The tiers of batch are for all, because nobody waits
        for what runs there.
     """
     below = [tier for tier in policy.tiers if tier.value < chosen.value and tenant.may_use(tier, policy.tiers)]
@@ -102,7 +103,7 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `flavor` is the flavor of the GPUs, if known. For a pod that may run on several, it has their names with "?".
 
-    `shared` is the part that other pods may hold too: by ResourceClaim, which counts once on a row.
+    `shared` is the part that other pods may use too, by ResourceClaim. A claim counts once on a row.
     """
 
     gpus: Decimal
@@ -112,14 +113,14 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def own(self) -> Decimal:
-        """Return the GPUs that nobody else holds too."""
+        """Return the GPUs that are not shared with other pods."""
         return self.gpus - sum(self.shared.values(), Decimal(0))
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
         """Return the tenant's rows that it uses, the most useful in a refusal first.
 
-        Those are the budgets that are used up: what refuses, and of these the last to have new hours. Then come the
-        rows of GPUs, the narrowest first.
+        First come used up budgets: those that refuse, and among equals the last to have new hours. Then come the rows
+        of GPUs, the narrowest first.
         """
         drawn = [row for row in tenant.bounds if row.counts(self.tier, self.flavor)]
         spent = sorted((row for row in drawn if row.spent), key=lambda row: row.on_exceed != "Deny")
@@ -128,10 +129,10 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Shortfall(msgspec.Struct, frozen=True):
-    """The first row without room, the whole charge on it, and its usage by all others.
+    """The first row without room, the whole charge on it, and the usage of all rows by all other pods.
 
-    `reserved` is the part of the usage that is reserved for the queue. That counts against some tiers alone, so
-    `in_tier` is the usage that it meets in each tier; empty where nothing is reserved.
+    `reserved` is the part of the usage that is reserved for the queue. The reservation counts only against some tiers,
+    so `in_tier` is the usage that counts for a charge in each tier; empty if nothing is reserved.
     """
 
     charge: Charge
@@ -143,7 +144,7 @@ class Shortfall(msgspec.Struct, frozen=True):
     def alternatives(
         self, tenant: Tenant, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
     ) -> dict[Tier, Decimal | None]:
-        """Return the tiers in which the charge would fit, as the function `alternatives` does."""
+        """Return the tiers in which the charge would fit, with the GPUs left, as the function `alternatives` does."""
         usages = ((tier, self.in_tier.get(tier.name, self.usage)) for tier in tiers)
         found = (alternatives(self.charge, tenant, usage, [tier], bounds) for tier, usage in usages)
         return dict(chain.from_iterable(found))
@@ -188,8 +189,8 @@ def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
 def lacking(tenant: Tenant, tier: str, flavor: str | None, row: QuotaRow | None = None) -> Phrase:
     """Return what a tenant lacks in a tier from which a workload is demoted: room, or GPU-hours.
 
-    Without the `row` that stopped it, it was demoted earlier. Used up hours are then the likely reason, and after new
-    ones nobody knows.
+    Without the full `row`, the workload was demoted earlier. A used up budget is then the likely reason. If a budget
+    that demotes has hours again, the reason is unknown.
     """
     demoting = (each for each in tenant.spent if each.on_exceed == "Demote" and each.counts(tier, flavor))
     row = row or next(demoting, None)
@@ -202,7 +203,7 @@ def lacking(tenant: Tenant, tier: str, flavor: str | None, row: QuotaRow | None 
 
 
 def shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """Return the narrowest of the tenant's rows that all charges together would overdraw, and their sum on it.
+    """Return the first of the tenant's rows, as `Charge.rows` orders them, that the sum of all charges would overdraw.
 
     `usage` leaves out the ResourceClaims that they share, because a claim that is in use already adds nothing.
     """
@@ -232,7 +233,7 @@ def by_tier_and_flavor(charges: Iterable[Charge]) -> dict[tuple[str | None, str 
 
 
 def own_gpus(charges: Iterable[Charge]) -> Decimal:
-    """Return the GPUs of all charges that nobody else holds too."""
+    """Return the GPUs of all charges that are not shared with other pods."""
     return sum((each.own for each in charges), Decimal(0))
 
 
@@ -244,7 +245,7 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
 ) -> Iterator[tuple[Tier, Decimal | None]]:
-    """Yield tiers in which the charge would fit, with the GPUs left, None for no limit; `bounds` are more limits."""
+    """Yield other tiers in which a charge would fit, with the GPUs left, None for no limit; `bounds` limit it too."""
     for tier in tiers:
         rows = Charge(Decimal(0), tier.name, charge.flavor).rows(tenant)
         lefts = [max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows]

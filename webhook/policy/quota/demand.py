@@ -1,4 +1,4 @@
-"""Counts the GPUs that a pod holds when it runs, as the scheduler does, and finds GPUs that the policy does not list.
+"""Counts the GPUs that a pod uses when it runs, as the scheduler does, and finds GPUs that the policy does not list.
 
 ResourceClaims get devices, and claims are made after their pods, or deleted and made again. So an annotation records
 the GPUs of a pod's claims at admission: no claim of it may ask for more later, and the pod is charged no less while it
@@ -34,9 +34,9 @@ _WHOLE = Decimal(1)
 
 
 def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
-    """Return the weighted GPUs of which an annotation asks a part; `whole` is the containers' request by name.
+    """Return the parts of GPUs that an annotation asks for, weighted. `whole` are the GPUs of the containers' requests.
 
-    Raises Refused naming the annotation if it can't be read, or if the same is asked for elsewhere as well.
+    Raises Refused naming the annotation if it can't be read, or if the pod also asks for GPUs in another way.
     """
     asked = next((each for each in policy.shares if pod.metadata.annotations.get(each.annotation)), None)
     if asked is None:
@@ -111,13 +111,13 @@ def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, 
 
 
 def gpus_of_pods(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal:
-    """Return the GPUs of so many like pods with a shared part."""
+    """Return the GPUs of so many like pods, each with so many `gpus`. The shared part of these counts once."""
     in_common = sum(shared.values(), NOTHING)
     return (gpus - in_common) * count + in_common if count else NOTHING
 
 
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
-    """Tell whether a workload's pods belong to a gang with GPUs, even if it runs none of those pods now."""
+    """Tell whether the pods of any of these templates ask for GPUs, even if none of them runs now."""
     return any(demand_of(member.template, member.devices, policy) > 0 for member in members)
 
 
@@ -147,7 +147,7 @@ def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> t
 
 
 def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
-    """Return the unweighted amount of each resource name of a pod that counts.
+    """Return the amount that a pod asks for of each resource that counts, without its weight.
 
     Containers share no GPU, so one container's request describes no GPU of another.
     """
@@ -251,7 +251,7 @@ def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:
 
 
 CLAIMED = "gpu-tiers.dev/claimed"
-"""The GPUs of each entry of `resourceClaims` that asks for some: "gpu=2,other=0.5"."""
+"""The annotation with the GPUs of each entry of `resourceClaims` that asks for some: "gpu=2,other=0.5"."""
 _ENTRY = re.compile(r"([a-z0-9-]{1,63})=([0-9]{1,6}(?:\.[0-9]{1,9})?)", re.ASCII)
 
 
@@ -276,7 +276,7 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
-    """Return why a ResourceClaim is refused that asks for more GPUs than its pod was admitted with."""
+    """Return why a ResourceClaim is refused that asks for more GPUs than its pod was admitted with; None if not."""
     most = admitted_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None
@@ -301,12 +301,12 @@ def not_made(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tupl
     """Return the GPUs that a pod was admitted with beyond its `devices`: its own, and the shared ones by ResourceClaim.
 
     Its claim does not exist yet, or is gone, or was made again with less: a claim for the full number may come at any
-    time. The claim's node labels are not used, because their author may have written them.
+    time. A nodeName is no proof that a claim was allocated, because the pod's author may have written it.
     """
-    own, shared, let_in = NOTHING, dict[str, Decimal](), admitted_with(pod.metadata)
-    for claim in pod.spec.resource_claims if let_in else ():
+    own, shared, admitted = NOTHING, dict[str, Decimal](), admitted_with(pod.metadata)
+    for claim in pod.spec.resource_claims if admitted else ():
         there = gpus_of([each for each in devices if each.entry == claim.name], policy)
-        more = max(let_in.get(claim.name, NOTHING) - there, NOTHING)
+        more = max(admitted.get(claim.name, NOTHING) - there, NOTHING)
         if claim.resource_claim_name is None:
             own += more
         elif more:

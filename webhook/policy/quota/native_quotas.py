@@ -30,7 +30,7 @@ REQUESTS = "requests."
 TOTAL = "gpu-tiers"
 """The name of the total's ResourceQuota; a tier's ends with the tier's name."""
 DEVICES = ".deviceclass.resource.k8s.io/devices"
-"""The suffix of the name by which it counts devices of claims. Claims have no class, so only a total counts them."""
+"""The suffix of the name for devices of claims in a ResourceQuota. They have no class, so only a total counts them."""
 NO_CEILING = "none"
 
 

@@ -18,7 +18,7 @@ from webhook.policy.workloads.kind_table import KindRow
 MOST_PLACES = 20
 """Positions of the queue in a TenantQuota's status: the first ones."""
 WAITS_FOR = "waits for "
-"""The start of a pod's condition once we have written it. The API server's own text is about gates alone."""
+"""The start of a pod's condition once we have written it. The API server's own text is only about gates."""
 
 NOT_OPENED = "GateNotOpened"
 """The reason of the Event on a pod that may start, but whose gate somebody else keeps shut."""
@@ -64,12 +64,12 @@ class QueuePosition(Protocol):
 
 
 def of_tier(place: QueuePosition) -> bool:
-    """Tell whether the row without room is one of its tier alone."""
+    """Tell whether the row without room counts only pods of the position's tier."""
     return f"{place.short} ".startswith(f"{place.tier} ")
 
 
 def blocked_by(places: Sequence[QueuePosition], nth: int) -> str:
-    """Return the workload that keeps that position back, counted from 1; "" if it waits for none."""
+    """Return the workload that blocks the position `nth`, counted from 1, and its GPUs; "" if none does."""
     own = places[nth - 1]
     if not 0 < own.behind <= len(places):
         return ""
@@ -125,7 +125,7 @@ def _shown(place: QueuedWorkload) -> dict[str, Any]:
 
 
 class NoRoom(msgspec.Struct, frozen=True):
-    """A row without room, as a refusal names it, with its usage, of which `reserved` is for pods queued earlier.
+    """A row without room, as a refusal names it, and its usage. `reserved` is the part for pods queued earlier.
 
     `never`: even the empty row has no room, because the quota was lowered since. `hours` are the words for a budget
     that is used up, where the row is one.
@@ -192,7 +192,7 @@ def hold_order_phrase(tenant: Tenant) -> Phrase:
 
 
 def would_be_queued(tenant: str, no_room: NoRoom, line: int) -> Phrase:
-    """Return what a pod that is created now would wait for, with so many workloads in the queue."""
+    """Return what a pod that is created now would wait for, with `line` workloads in the queue."""
     waiting = Phrase("workload-waits") if line == 1 else Phrase("workloads-wait", count=line)
     row, hard = no_room.row, no_room.hard
     others = Phrase("and-queued", waiting=waiting) if line else ""

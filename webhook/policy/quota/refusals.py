@@ -74,11 +74,11 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
 _NONE = Decimal(0)
 TOO_LARGE = "too-large"
-"""The id of the refusal of what never has room, however much is free."""
+"""The id of the refusal of a demand that can never fit."""
 
 
 def fit_over_quota(refusal: Refusal, tenant: Tenant, row: QuotaRow) -> QuotaVerdict:
-    """Return the refusal for want of room on a row, or a warning if the tenant wants only that."""
+    """Return the refusal because a row has no room, or a warning if the tenant only warns above that row."""
     if tenant.action(row) == "Warn":
         return QuotaVerdict(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
     return QuotaVerdict(refusal)
@@ -91,7 +91,7 @@ def pod_fit(
     native: Mapping[str, NativeRoom] = NOWHERE,
     what: Phrase | str = POD,
 ) -> QuotaVerdict:
-    """Return the refusal of a pod whose charge falls short: usage, demand, and the tiers in which it would fit now.
+    """Return the refusal of a pod whose charge falls short, or a warning, with the tiers in which it would fit.
 
     `native` is the room that the ResourceQuotas of its namespace leave in each tier.
     """
@@ -110,7 +110,7 @@ def pod_fit(
 
 
 def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[AdmissionWarning]:
-    """Warn of budgets that are used up, if their tenant wants only that."""
+    """Warn of budgets that are used up, if `onExhausted` is Warn."""
     for row in tenant.spent:
         if row.on_exceed == "Warn" and any(row.counts(each.tier, each.flavor) for each in charges if each.gpus):
             yield AdmissionWarning("over-budget", tenant=tenant.name, row=row_usage(row, {}, {}))
@@ -133,7 +133,7 @@ def _no_room_on(short: Shortfall, tenant: Tenant, what: Phrase | str, fits: Asid
 def _without_hours(
     short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], offered: Mapping[Tier, Decimal | None]
 ) -> Aside:
-    """Return where it would fit before there are new hours: where it is demoted for them, also once there is room."""
+    """Return the tiers in which it fits before there are new hours. If it may be demoted, full tiers count too."""
     if tenant.action(short.row) != "Demote":
         return _would_fit(offered, tenant)
     others = (tier for tier in tiers if tier.name != short.charge.tier)
@@ -142,7 +142,10 @@ def _without_hours(
 
 
 def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
-    """Return the row that leaves no lower tier if a tenant demotes, because a full row of one tier stops nobody."""
+    """Return the shortfall on a row of every tier, if the tenant demotes and there is one; otherwise `short`.
+
+    A full row of one tier stops nobody, because the pods are demoted.
+    """
     if tenant.action(short.row) != "Demote":
         return short
     found = shortfall(charges, tenant.bounding_every_tier(), short.usage)
@@ -278,9 +281,10 @@ def _no_room(
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """Yield the charge on each row, under tier and flavor of the first charge; steps run one after another.
+    """Yield the charge on each row, under tier and flavor of the first charge.
 
-    For a tenant that demotes, the rows of every tier come first, because no lower tier avoids them.
+    If the charges are not `at_once`, the largest counts, because steps run one after another. For a tenant that
+    demotes, the rows of every tier come first, because no lower tier avoids them.
     """
     for row in sorted(tenant.bounds, key=lambda row: tenant.demotes and row.tier is not None):
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]

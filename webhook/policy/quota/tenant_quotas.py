@@ -1,4 +1,4 @@
-"""Reads a TenantQuota. A broken one is not active, and its first mistake is reported.
+"""Reads a TenantQuota. A broken spec is not active, and its first mistake is reported.
 
 Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
 """
@@ -32,7 +32,7 @@ That policy reaches the webhook up to a minute later.
 LATEST = 4_102_444_800.0
 """The year 2100, in seconds since 1970: times beyond it are mistakes, and the calendar ends somewhere."""
 RESOURCE_QUOTA = "ResourceQuota"
-"""The backstop that is rendered."""
+"""The value of `spec.backstop` for which ResourceQuotas are rendered."""
 
 
 class LabelSelector(View, frozen=True):
@@ -120,7 +120,7 @@ def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
 
 
 def watched_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
-    """Read a TenantQuota and its account's part about the tenant; a later version's account may look different."""
+    """Read a TenantQuota, and from its account `Tenant.demoted_before`. A later version may write another account."""
     found = read_tenant_quota(raw)
     tenant, entries = found.tenant, at(found.status, "ledger.entries")
     if tenant is None or tenant.charged_elsewhere or tenant.demotes or not isinstance(entries, list):
@@ -141,7 +141,7 @@ def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
 
 
 def read_tenant(tree: object) -> Tenant:
-    """Return the tenant of a TenantQuota's tree, with what its status says that holds now.
+    """Return the tenant of a TenantQuota's tree, with the grants and used up budgets in its status.
 
     Raises Refused naming the field.
     """

@@ -146,7 +146,7 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
         status, reason, words = within
         said["WithinBudgets"] = status, reason, sentence(words)
 
-    # 2. The time since when each holds.
+    # 2. The time since which each has its status.
     before = {each.get("type"): each for each in found.status.get("conditions") or []}
     conditions = []
     for kind, (status, reason, message) in said.items():
@@ -184,11 +184,11 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
 
 
 _MEANWHILE: Mapping[str, Mapping[OnExceed, str]] = data_file(__name__, "meanwhile.yaml")
-"""The text by the installation's mode; a stricter namespace has its own mode."""
+"""The text by the installation's mode and by onExceed; a stricter namespace has its own mode."""
 
 
 def trouble_of(tenant: Tenant, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
-    """Return why a quota that can be read is not Ready: a word, and a sentence on all unknown names or the overlap."""
+    """Return why a quota that can be read is not Ready: a word, and the words on unknown names or the overlap."""
     unknown = [*unknown_names(tenant, policy)]
     if unknown:
         return _NOT_READY[unknown[0].id], "; ".join(map(unknown_and_effect, unknown))

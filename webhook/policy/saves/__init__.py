@@ -1,1 +1,1 @@
-"""Asks trainings to save before something is taken from them."""
+"""Asks trainings to save: before an eviction, before their node ends, or when too much work is unsaved."""

@@ -1,4 +1,4 @@
-"""Finds what says that a node will end, so that its trainings can save before their pods are deleted.
+"""Finds the signs that a node will end, so that its trainings can save before their pods are deleted.
 
 The table has what autoscalers, clouds, NVSentinel and administrators write on nodes; the policy adds rows, changes them
 and switches them off.

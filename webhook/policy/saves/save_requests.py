@@ -19,13 +19,13 @@ from webhook.policy.values.tier_policy import AtOnce
 SAVED, NOT_SAVED = "Saved", "NotSaved"
 """The reasons of the events on a pod that tell what came of an urgent request."""
 SAVE_REQUESTED = "gpu-tiers.dev/save-requested"
-"""The annotation of a pod that a person wants to save, with the time in RFC 3339 at which he asked."""
+"""The annotation of a pod that a person wants to save, with the time in RFC 3339 of the request."""
 
 Cause = Literal["eviction", "node", "by-hand", "at-risk"]
 """Why a training is asked: we evict it next, its node goes, a person asks, or it has more unsaved work than its tier
 allows."""
 URGENT: tuple[Cause, ...] = ("eviction", "node", "by-hand")
-"""Causes for which a training saves at once, in their order. The others have a time."""
+"""Causes for which a training saves at once, the most urgent first. The cause at-risk has a time."""
 
 
 class SaveRequest(msgspec.Struct, frozen=True):
@@ -42,10 +42,10 @@ class Training(msgspec.Struct, frozen=True):
 
     `run` is what its save is a part of: pods of one gang save together. `since` is the time of its last save, or of its
     start. `save_seconds` is how long its last save took. `shares` are what saves share: its tenant, its volume claims.
-    It hears nothing before `next_report`. `finished` is the id of the last request that it has finished. `max_at_risk`
-    is in seconds, None without a bound. `asked_at` is when a person asked, and `evicted_at` when its eviction was
-    decided. `node_goes` is the id of the signal that its node goes, and `node_since` when that was seen. `retry` is how
-    many requests since its last save have failed: another try needs another id.
+    It gets no request before `next_report`. `finished` is the id of the last request that it has finished.
+    `max_at_risk` is in seconds, None without a bound. `asked_at` is when a person asked, and `evicted_at` when its
+    eviction was decided. `node_goes` is the id of the signal that its node goes, and `node_since` when that was seen.
+    `retry` is how many requests since its last save have failed: another try needs another id.
     """
 
     uid: str
@@ -76,7 +76,7 @@ class Training(msgspec.Struct, frozen=True):
 
 
 def requested(training: Training) -> SaveRequest | None:
-    """Return what a training should be asked, for the most urgent cause; None if for nothing."""
+    """Return the request that a training should get, for the most urgent cause; None without a cause."""
     step = max(training.step, 0 if training.saved_step is None else training.saved_step + 1)
     retry = f"-{training.retry}" if training.retry else ""
     causes: tuple[tuple[Cause, str, float | None], ...] = (
@@ -119,7 +119,7 @@ def latest_starts(due: Sequence[float], at_once: int, seconds: float) -> list[fl
 
 
 LONG_SAVE = 30.0
-"""Seconds that a save is taken to last of which none was seen."""
+"""Seconds that a save is assumed to take if no earlier save was seen."""
 
 
 class _Save(NamedTuple):
@@ -135,7 +135,7 @@ class _Save(NamedTuple):
         return any(each.request.cause in URGENT for each in self.due)
 
     def order(self, now: float) -> tuple[int, float, float]:
-        """Return its place: the most urgent first, then by time; of those that may begin, the one with most work."""
+        """Return its sort key: the most urgent first, then by time; of those that may begin, the one with most work."""
         urgency = min(URGENT.index(each.request.cause) if each.request.cause in URGENT else 9 for each in self.due)
         return urgency, max(self.start, now), -sum(each.training.work(now) for each in self.due)
 
@@ -147,11 +147,11 @@ def chosen(
 
     `trainings` are those that nobody has asked yet, and `under_way` the requests that have not been answered.
     """
-    # 1. Of each run all pods are asked together, as early as the first of them.
+    # 1. All pods of a run are asked together, as early as the first of them.
     asked = ((each, requested(each)) for each in trainings)
     saves = _saves(Due(training, request) for training, request in asked if request is not None)
 
-    # 2. What many share makes some begin earlier than they are due.
+    # 2. If many saves share something, some begin earlier than they are due.
     waiting = sorted((each for each in saves if not each.is_urgent), key=lambda each: each.start)
     sharing = defaultdict[Share, list[int]](list)
     for number, save in enumerate(waiting):

@@ -32,7 +32,7 @@ def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
 
 
 def with_selector(tree: Tree, selector: Mapping[str, str]) -> Tree:
-    """Return a pod as it reaches the webhook: the plugin comes before."""
+    """Return a pod as it reaches the webhook, because the plugin adds the selector before."""
     spec = tree.get("spec")
     if not selector or not isinstance(spec, dict):
         return tree
@@ -74,7 +74,7 @@ def namespace_of(metadata: Metadata) -> Namespace:
 class Group(msgspec.Struct, frozen=True):
     """The PodGroup that a pod is scheduled with; its class is immutable.
 
-    `prioritized`: the API server stores a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
+    `prioritized`: the API server stores a priority on it, which 1.36 does only with the gate WorkloadAwarePreemption.
     `demoted_from` is the tier without room for its gang; "" if it runs as it asked. `pods` is a gang's minCount, 0 for
     other groups. `claims` are those that its pods share (DRAWorkloadResourceClaims).
     """
@@ -108,7 +108,7 @@ class Facts(msgspec.Struct, frozen=True):
     together: PodsTogether | None = None
     eviction: EvictionScope = EvictionScope()
     holders: dict[object, Any] = msgspec.field(default_factory=dict)
-    """A cache. By a template's id: whether it holds GPUs. By an owner's id and the question: what its templates say
+    """A cache. By a template's id: whether it asks for GPUs. By an owner's id and the question: what its templates say
     about the tier. Hundreds of templates may ask this of each other."""
 
     @property

@@ -34,7 +34,7 @@ class EvictionScope(msgspec.Struct, frozen=True):
     devices: bool = False
 
     def has(self, name: str, weights: Weights) -> bool:
-        """Tell whether it evicts for a resource on some node; True if unknown."""
+        """Tell whether kube-scheduler evicts for a resource on some node; True if unknown."""
         if self.devices or not weights.has_class(name):
             return True
         if name.startswith(IMPLICIT_CLAIM):
@@ -91,7 +91,7 @@ class GpuSupply(msgspec.Struct, frozen=True):
 
 
 NO_SUPPLY = GpuSupply()
-"""The supply of no known node."""
+"""A supply without any nodes."""
 
 
 def resources_of_classes(classes: Iterable[DeviceClass]) -> frozenset[str]:

@@ -33,7 +33,7 @@ def maybe(flavors: Iterable[str]) -> str:
 
 
 def is_maybe(flavor: str | None) -> TypeGuard[str]:
-    """Tell whether a flavor is one of several possible ones, or none."""
+    """Tell whether a charge's flavor is uncertain: one of those that it names, or none of them."""
     return flavor is not None and flavor.endswith("?")
 
 
@@ -119,7 +119,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """GPUs that a row of a tenant has more, between two times in seconds since 1970."""
+    """More GPUs on a row of a tenant, between two times in seconds since 1970."""
 
     gpus: Decimal
     begins: float
@@ -231,5 +231,5 @@ def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
 
 
 def tenant_among(ranked: Iterable[Tenant], namespace_labels: Mapping[str, str]) -> Tenant | None:
-    """Return the tenant of a namespace: the first that selects it, which is the oldest if they are ranked by age."""
+    """Return the tenant of a namespace: the first that selects it, which is the oldest if they are sorted by age."""
     return next((each for each in ranked if each.selects(namespace_labels)), None)

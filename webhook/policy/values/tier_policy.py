@@ -75,7 +75,7 @@ class Saves(msgspec.Struct, frozen=True):
 
 
 class ReportTarget(msgspec.Struct, frozen=True):
-    """The address to which trainings report their progress. `ca` is the PEM of its CA."""
+    """The address to which trainings report their progress. `ca` is the certificate of its CA as PEM."""
 
     url: str
     ca: str
@@ -90,10 +90,10 @@ USUAL_NAMES: Mapping[str, System] = {"volcano": "Volcano", "kai-scheduler": "KAI
 Strategy = Literal["Pack", "Spread"]
 
 DevicePreemption = Literal["Off", "Remove", "On"]
-"""Whether pods are evicted for those that wait for devices of DRA. `Remove` ends what is left of it."""
+"""Whether pods are evicted for those that wait for devices of DRA. `Remove` ends the reservations that are left."""
 
 Telling = Literal["Off", "Write", "Remove"]
-"""Whether a scheduler gets the costs of evictions. `Remove` deletes them, while we may still write."""
+"""Whether a scheduler gets the costs of evictions. `Remove` deletes them, while we still have the right."""
 
 
 Urgency = Literal["Imminent", "Planned", "Possible"]
@@ -134,7 +134,7 @@ class Grade(IntEnum):
     Hinted = 0
     """A name, a port, a restart policy."""
     Shown = 1
-    """What its GPU containers run: a command, a variable, an image, a probed path."""
+    """What its GPU containers run: a command, a variable, an image, a probed path, or names that agree."""
     Usual = 2
     """The usual use of a general launcher. It chooses a tier, but binds nobody who asks for another."""
     Proven = 3
@@ -270,7 +270,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
         return self.mode if own is None else max(self.mode, own)
 
     def evicted_by(self, tier: Tier) -> Phrase:
-        """Return the tiers that may evict pods of this one."""
+        """Return the words for the tiers that may evict pods of this one; during adoption nobody may."""
         above = (each for each in self.tiers if each.value > tier.value and each.preemption_policy != "Never")
         names = () if self.adoption else tuple(each.name for each in above)
         return Phrase("evicted-by", tiers=names) if names else EVICTED_BY_NOBODY

@@ -14,7 +14,7 @@ NONPREEMPTING = "-nonpreempting"
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000. `by_right`: not everybody may name it."""
+    """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000. `by_right`: naming it needs a right."""
 
     name: str
     value: int
@@ -79,7 +79,7 @@ def active_class(tier: Tier, *, adoption: bool) -> str:
 
 
 def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bool) -> PriorityClass:
-    """Return the live PriorityClass of a tier's new pods. Raises Refused if there is no such class."""
+    """Return the live PriorityClass of a tier's new pods. Raises Refused if it is missing or differs from the tier."""
     name = active_class(tier, adoption=adoption)
     live = classes.get(name)
     if live is None:

@@ -23,7 +23,7 @@ VARIES, SAME, HUNDRED = Decimal(0), Decimal(1), Decimal(100)
 
 
 class AcceleratorNames(msgspec.Struct, frozen=True, rename="camel"):
-    """The file; the comments in it explain each field."""
+    """The file accelerators.yaml; the comments in it explain each field."""
 
     domains: frozenset[str]
     with_network_cards: frozenset[str]
@@ -110,7 +110,7 @@ class DeviceClass(msgspec.Struct, frozen=True):
 
     @property
     def unknown_drivers(self) -> tuple[str, ...]:
-        """Return the drivers that its devices must have and whose devices alone show whether they are GPUs."""
+        """Return the drivers that its devices must have and whose names don't show whether they are GPUs."""
         drivers, others = drivers_in(self.selectors), table().other_drivers
         return tuple(each for each in drivers if not (is_accelerator_driver(each) or each in others))
 
@@ -237,7 +237,7 @@ class Weights:
         return any(self._units(each) is None or (units == VARIES and self._units(each)) for each in others)
 
     def is_accelerator(self, name: str) -> bool:
-        """Tell whether the policy lists it, or it looks like an accelerator."""
+        """Tell whether the policy counts it; if not listed, whether it is of a DeviceClass or looks like a GPU."""
         listed = self.listed.get(name)
         return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
 

@@ -1,7 +1,8 @@
 """Groups of pods without a workload, by the fields in which a pod names its gang.
 
 Sources: KEP-4671 (scheduling.k8s.io); the coscheduling plugin of kubernetes-sigs/scheduler-plugins; the PodGroups of
-Volcano and of KAI, which rank their pods by `spec.priorityClassName`; Kueue's plain pod groups.
+Volcano and of KAI, which give their pods the priority of
+`spec.priorityClassName`; Kueue's plain pod groups.
 """
 
 import re
@@ -78,7 +79,7 @@ def named_groups(metadata: Metadata) -> Iterator[tuple[GroupSource, str]]:
 
 
 def kueue_group(metadata: Metadata) -> PodsTogether | None:
-    """Return the plain pod group that Kueue would queue. Raises Refused for an invalid count."""
+    """Return the plain pod group that Kueue would queue; None without one. Raises Refused for an invalid count."""
     name = metadata.annotations.get(KUEUE_NAME) or metadata.labels.get(KUEUE_NAME)
     written = metadata.annotations.get(KUEUE_COUNT)
     if not name or written is None:

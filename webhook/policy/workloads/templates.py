@@ -90,7 +90,7 @@ def own_templates(tree: Tree, row: KindRow, name: str = "") -> Iterator[PodTempl
 
 
 def _passed(tree: Tree, row: KindRow, name: str, templates: Templates, taken: tuple[str, ...]) -> Iterator[Workload]:
-    """Yield what is written on the way to the pods of an item's template; only texts count."""
+    """Yield the labels and annotations that an operator adds for the pods of an item's template. Only texts count."""
     for each in templates.between:
         place = [step if step != "*" else taken[index] for index, step in enumerate(steps(each.metadata))]
         found = mapped(item_at(tree, place))
@@ -151,7 +151,7 @@ def _step(container: object) -> object:
 
 @contextmanager
 def _placed(taken: tuple[str, ...]) -> Iterator[None]:
-    """Put the holder's own path before that of a refused field in it."""
+    """Prefix the path of a refused field with that of the holder in which it is."""
     try:
         yield
     except Refused as refused:
@@ -269,7 +269,7 @@ def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tup
     pods: list[tuple[str, int, Tree]] = []
     for made in own_templates(manifest.tree, row):
         count, pod = max(made.count, 1 if idle else 0), made.pod
-        # Labels and annotations for gpu-tiers on the way follow the pod's own, because no objects are between.
+        # The pod gets the labels and annotations for gpu-tiers on the way, because no object has them. Its own stay.
         metadata = pod.get("metadata") or {} if isinstance(pod, dict) else None
         if isinstance(pod, dict) and isinstance(metadata, dict):
             for each, field in product(made.passed, ("labels", "annotations")):

@@ -122,7 +122,7 @@ ENDED_CONDITIONS = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 """The conditions with status True of a Job, a JobSet, a TrainJob, and of the training operators' jobs."""
 
 PHASES = ("status.state.phase", "status.jobDeploymentStatus", "status.phase")
-"""The fields of Volcano's Job, a RayJob, and kinds that have a phase alone."""
+"""The fields of Volcano's Job, a RayJob, and kinds that have only a phase."""
 
 ENDED_PHASES = frozenset({"Complete", "Completed", "Succeeded", "Failed", "Terminated"})
 
