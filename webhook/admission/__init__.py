@@ -1,1 +1,1 @@
-"""Translates between AdmissionReview bytes and the policy; knows the cluster and the ledger as protocols."""
+"""Translates between AdmissionReview bytes and the policy; uses the cluster and the ledger as Protocols."""

@@ -27,7 +27,7 @@ _NAMING = frozenset(source.key for source in LOOKED_UP)
 class WorkloadFacts(msgspec.Struct, frozen=True):
     """A workload as its author `sent` it, and the `whole` with the templates of its runtime.
 
-    `unread_runtime` is a runtime that can't be read, or "".
+    `unread_runtime` names a runtime that can't be read, "" for none.
     """
 
     sent: Tree
@@ -39,7 +39,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
 
 @contextmanager
 def needed_to(what: str) -> Iterator[None]:
-    """Refuse if a needed fact can't be read. Every such problem is the same mistake."""
+    """Refuse if a needed fact can't be read. All such refusals count as the same mistake."""
     try:
         yield
     except Unreadable as problem:
@@ -50,7 +50,7 @@ def needed_to(what: str) -> Iterator[None]:
 async def facts_of_workload(
     tree: Tree, row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
-    """Gather the facts about a workload of that kind. Raises Refused if it can't be read."""
+    """Gather the facts about a workload of that kind. Raises Refused if the workload or a fact can't be read."""
     whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
@@ -63,7 +63,7 @@ async def facts_of(
 ) -> Facts:
     """Return the facts about a pod, or about another object by its metadata; `own` is the workload under review.
 
-    Raises Refused if one of them can't be read.
+    Raises Refused if a fact can't be read, except claims of `own`, which become `unread_claims`.
     """
     pod, metadata = (found, found.metadata) if isinstance(found, Pod) else (None, found)
     with needed_to("choose a tier"):
@@ -76,7 +76,7 @@ async def facts_of(
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         owners = (made, *above) if made else above
         if home.selector:
-            # the same as at the pods' review, because the API server has completed them by then
+            # the API server adds the namespace's selector to pods before their review, so the templates get it too
             added = partial(selecting, selector=home.selector)
             owners = tuple(
                 replace(each, members=tuple(replace(one, template=added(one.template)) for one in each.members))
@@ -98,17 +98,17 @@ async def facts_of(
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
-    """Return the gang of a pod: that of the workload that makes it, or the one that the pod names itself."""
+    """Return the gang of a pod: the workload that makes it, or the group that the pod names; None for a single pod."""
     return gang_among(facts.owners) or facts.together
 
 
 def usage_met(
     ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = (), own: Collection[str] = ()
 ) -> tuple[Usage, Usage]:
-    """Return the usage of each row that counts against a newcomer of this value, and the queue's part of it.
+    """Return the usage of each row that counts against a new pod of this `rank`, and the queue's reservations in it.
 
-    `without` are the ResourceClaims that the newcomer shares. Reservations for lower tiers do not count, nor do those
-    for the uids `own`.
+    `without` are the ResourceClaims that the pod shares. Reservations for tiers of a lower rank do not count, nor do
+    those for the uids `own`.
     """
     usage = ledger.usage(tenant, without)
     of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank, own)
@@ -118,8 +118,8 @@ def usage_met(
 async def what_may_demote(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
     """Return what may demote a pod or a group: its tenant's usage without its own claims, or its gang's tier.
 
-    That gang was demoted as it was applied, and keeps its tier when `onExceed` changes. A tenant that demotes nobody
-    has neither.
+    A gang that was demoted when it was applied keeps its tier, also after `onExceed` changed. (None, "") if nothing
+    demotes the pod.
     """
     gang, tenant = gang_of_pod(facts), facts.tenant
     if tenant is None or not (tenant.demotes or tenant.demoted_before):
@@ -131,7 +131,7 @@ async def what_may_demote(facts: Facts, ledger: Ledger, devices: Iterable[Device
 
 
 def gang_uid(metadata: Metadata, facts: Facts) -> str:
-    """Return the uid of the gang that a pod is of, with the number of a further group: "<uid>/2"; "" for no gang."""
+    """Return the uid of a pod's gang, with the number of a further group of a workload: "<uid>/2"; "" for no gang."""
     gang = gang_of_pod(facts)
     if not isinstance(gang, Workload):
         return gang.uid if gang else ""
@@ -140,7 +140,7 @@ def gang_uid(metadata: Metadata, facts: Facts) -> str:
 
 
 async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:
-    """Return the group in which Kueue lets a pod run; None if a workload makes these pods into a gang."""
+    """Return the Kueue pod group of a pod; None for a single pod, or if a workload makes these pods into a gang."""
     group = kueue_group(pod.metadata)
     if group is None or gang_among(await _owners(pod.metadata.controller, namespace, cluster, policy)):
         return None
@@ -148,7 +148,7 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
-    """Return the namespace and the devices that charge a pod that exists. Raises Refused where they can't be read."""
+    """Return the namespace and the devices by which an existing pod is charged. Raises Refused if one can't be read."""
     with needed_to("find what this pod is charged"):
         return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
 
@@ -156,7 +156,7 @@ async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Nam
 async def _owners(
     controller: OwnerReference | None, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> tuple[Workload, ...]:
-    """Return the owners. If one can't be read, no tier is guessed unless the policy says so."""
+    """Return the owners. If one can't be read, raise Unreadable, or return none if unreadableOwners is DefaultTier."""
     if controller is None:
         return ()
     try:
@@ -169,9 +169,9 @@ async def _owners(
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
-    """Return the group without an impossible demotion, because pods may bear the label of the tier that it names.
+    """Return the group, without `demoted_from` if that can't be true, because it lets pods have that tier's label.
 
-    The mark is written at the group's CREATE, and whoever may edit PodGroups may write another one later.
+    The mark is written at the group's CREATE, and any user who may edit PodGroups can change it later.
     """
     higher, own = policy.tiers.get(group.demoted_from), policy.tiers.of_class(group.priority_class_name)
     lowered = higher is not None and own is not None and own.value < higher.value
@@ -208,7 +208,10 @@ async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Dev
 async def _with_devices(
     owner: Workload, namespace: str, cluster: Cluster, passed: type[Unreadable]
 ) -> tuple[Workload, tuple[str, ...]]:
-    """Return the workload with the devices of its templates' claims, and why `passed` ones can't be read."""
+    """Return the workload with the devices of its templates' claims, and why claims can't be read.
+
+    Only errors of the type `passed` are returned; any other Unreadable is raised.
+    """
     claims = dict.fromkeys(claim for member in owner.members for claim in member.template.spec.resource_claims)
     if not claims:
         return owner, ()

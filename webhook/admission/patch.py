@@ -1,4 +1,4 @@
-"""Patch operations that write a decision on an object; values that are there already are left out.
+"""Patch operations that write a decision on an object, without values that the object has already.
 
 They are built by hand, because a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC
 6902, 4.1).
@@ -35,9 +35,9 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
-    """Return the tier's three priority fields together (Priority admission refuses any mix), marks, hook and placement.
+    """Yield the decision on a pod: priority fields, labels and annotations, hook, tolerations, placement, scheduler.
 
-    A scheduler with its queue, and what autoscalers are told, are included.
+    The three priority fields agree, because the admission plugin Priority refuses any mix.
     """
     if decision.live is not None:
         yield from _priority(pod.spec, decision.live)
@@ -57,8 +57,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
             marks[EVICTABLE_VOLUMES] = listed_there if VOLUME in names else ",".join((*names, VOLUME))
 
     # The leader counts a pod by these: the request of its claims, and its gang. The pod's controller may be that gang,
-    # but whoever may edit pods may change the controller. A gang in a file has no uid. A mark that somebody else wrote,
-    # or that was copied with the pod, counts for nothing.
+    # but any user who may edit pods can change the controller. A gang in a file has no uid. A mark that somebody else
+    # wrote, or that was copied with the pod, is overwritten.
     uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
     uid = "" if uid.startswith(FROM_FILE) else uid
     claims = claimed(devices, asked.policy) if devices else ""
@@ -76,13 +76,13 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
 
 
 def gate(pod: Pod) -> Iterator[Operation]:
-    """Yield our scheduling gate."""
+    """Yield our scheduling gate, unless the pod has it."""
     if not pod.waits_for_quota:
         yield from _items("/spec/schedulingGates", pod.spec.scheduling_gates, [{"name": QUOTA_GATE}])
 
 
 def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
-    """Yield a PodGroup's class and priority, which go together, and its preemptionPolicy if Kubernetes has set one."""
+    """Yield a PodGroup's class and priority, disruptionMode and marks; preemptionPolicy only if it has one already."""
     if decision.live is None:
         return
     yield from _priority(group.spec, decision.live)
@@ -92,7 +92,7 @@ def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
 
 
 def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Iterator[Operation]:
-    """Yield the class of each template. Its priority is written on the PodGroup, when that is created."""
+    """Yield the class of each template, and the marks. The priority is written when the PodGroup is created."""
     live = decision.live
     if live is None:
         return
@@ -118,7 +118,10 @@ def _priority(spec: PodSpec | PodGroupSpec, live: PriorityClass) -> Iterator[Ope
 def _marks(
     metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str], selects: frozenset[str] = frozenset()
 ) -> Iterator[Operation]:
-    """Yield the tier label, its scheduler's and Kueue's if there are none, and our annotations."""
+    """Yield our tier label and annotations, and those for its scheduler and Kueue that the object lacks.
+
+    A label in `selects`, by which the pod's controller selects, is not written.
+    """
     tier, of_scheduler = decision.assignment.tier, decision.scheduling or _NOTHING
     labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
     annotations = {ASSIGNED_BY: str(assigned_by(decision.assignment)), **of_scheduler.annotations, **of_this_pod}
@@ -129,7 +132,7 @@ def _marks(
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
-    """Yield the grace period, preStop with the protocol's folder on each container that gets it, and variables."""
+    """Yield the grace period, the variables, the preStop and mounts of each container that gets it, and volumes."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield add("/spec/terminationGracePeriodSeconds", plan.grace)
     for index in dict.fromkeys(index for index, _, _ in plan.variables):
@@ -196,7 +199,10 @@ def _reserved_nodes(pod: Pod, access: ReservedNodesAccess) -> Iterator[Operation
 
 
 def _placement(pod: Pod, plan: PlacementPlan, access: ReservedNodesAccess | None) -> Iterator[Operation]:
-    """Add the plan to the spec. The plan has no field that the pod sets itself; what `access` needs is there by now."""
+    """Add the plan to the spec. The plan has no field that the pod sets itself.
+
+    The operations for `access` come before, so the affinity and the tolerations that it needs exist.
+    """
     spec, borne = pod.spec, access is not None and bool(access.tolerations)
     has_affinity = spec.affinity is not PodSpec().affinity or (access is not None and access.needs_affinity(pod))
     if plan.pod_affinity is not None and not has_affinity:
@@ -214,10 +220,10 @@ def _placement(pod: Pod, plan: PlacementPlan, access: ReservedNodesAccess | None
 def of_workload(
     tree: Tree, decision: WorkloadDecision, policy: TierPolicy, *, queued: bool, applied: bool, rank: str
 ) -> Iterator[Operation]:
-    """Yield a workload's tier where others read it, so that each absent map is created once.
+    """Yield a workload's tier where Kueue, Volcano and readers of templates look for it.
 
-    `queued`: Kueue reads its label. `applied`: a person wrote its templates. `rank` is the class by which Volcano is to
-    rank it, "" for none.
+    All keys of one map are collected first, so that an absent map is created once. `queued`: Kueue reads the workload's
+    label. `applied`: a person wrote its templates. `rank` is the class by which Volcano is to rank it, "" for none.
     """
     own, labels, annotations = decision.own, dict[str, dict[str, str]](), dict[str, dict[str, str]]()
     # 1. The label for Kueue, also on the templates into which Kueue would copy it later.
@@ -227,7 +233,7 @@ def of_workload(
         for path in ("", *(member.path for member in copies if _reaches(tree, member))):
             labels[path], annotations[path] = {kueue.PRIORITY_CLASS: due_class}, {kueue.QUEUE_CLASS: due_class}
 
-    # 2. The class of each template that is ours and names none; of all of them or of none. Each is marked as ours.
+    # 2. The class on each template that is ours and names no class, unless a template is out of reach. Each is marked.
     classes: dict[str, str] = {}
     if applied and policy.templates == "Mutate":
         placed = {id(member.template): member for member in own.members}
@@ -241,7 +247,7 @@ def of_workload(
         if at(at(tree, path), "spec.priorityClassName") != name:
             yield add(f"{_pointer(path)}/spec/priorityClassName", name)
 
-    # 3. Values that are there already are left out.
+    # 3. Labels and annotations, without values that the object has already.
     for path, marks in annotations.items():
         there, where = at(at(tree, path), "metadata"), f"{_pointer(path)}/metadata"
         wanted = {"labels": labels.get(path, {}), "annotations": marks}
@@ -254,7 +260,7 @@ def of_workload(
 
 
 def _reaches(tree: Tree, member: Member) -> bool:
-    """Tell whether a template is in the object itself, complete, and below maps alone."""
+    """Tell whether a template is in the object itself, complete, and only below maps."""
     return member.form == "template" and isinstance(at(at(tree, member.path), "spec"), dict)
 
 
@@ -276,7 +282,7 @@ def volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) ->
 
 
 def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
-    """Yield keys of a map that may be absent: an `add` below an absent map fails the whole patch with status 500."""
+    """Yield keys of a map that may be absent, because an `add` below an absent map fails the patch with status 500."""
     if wanted and not there:
         yield add(path, dict(wanted))
         return

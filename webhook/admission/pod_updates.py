@@ -1,8 +1,8 @@
 """Reviews of updates of admitted pods, and of the ResourceClaims made for them.
 
-A pod's labels and annotations are mutable, its class and charge are not. A controller or a person creates a claim after
-its pod. An unused claim may be deleted and created again. It must not ask for more than its pods were admitted with. A
-claim that no pod waits for passes, unless it is a PodGroup's, because its pods are charged when they come.
+A pod's labels and annotations are mutable, its class and charge are not. A ResourceClaim may be created after its pod,
+or deleted and created again while unused. It must not ask for more than its pods were admitted with. A claim that no
+pod waits for is admitted, because its pods are charged when they are created; a PodGroup's claim with GPUs is refused.
 """
 
 from msgspec import structs
@@ -27,7 +27,7 @@ from webhook.policy.workloads.claims import Claim, devices_of
 
 
 class PodUpdateReviewer(Reviewer, frozen=True):
-    """Judges a changed pod."""
+    """Judges an UPDATE of a pod."""
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
@@ -56,7 +56,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
     async def _moved(self, pod: Pod, before: str | None, namespace: str, *, dry_run: bool) -> Verdict:
         """Move the charge to the flavor that the pod names now, if there is room.
 
-        A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
+        If the pod is in a Kueue pod group, the whole group must have room, as if each of its pods had this charge.
         """
         cluster, policy = self.cluster, self.policy
         home, devices = await charged_facts(pod, namespace, cluster)
@@ -65,7 +65,7 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if tenant is None or charge is None or not tenant.charges(charge.gpus):
             return verdict
         if tenant.has_queue and pod.waits_for_quota:
-            return verdict  # the leader then books it as it is
+            return verdict  # nothing is booked yet: the leader books it with the new flavor
         moved_from = structs.replace(charge, flavor=before)
         tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
         rank = policy.tiers.rank(charge.tier)
@@ -83,12 +83,12 @@ class PodUpdateReviewer(Reviewer, frozen=True):
 
 
 class ResourceClaimReviewer(Reviewer, frozen=True):
-    """Judges a ResourceClaim."""
+    """Judges a ResourceClaim with GPUs at its CREATE and UPDATE."""
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Judge a claim at its CREATE, or when it gets another owner. Raises Refused if its pods can't be read.
 
-        In Audit no pod says what it was admitted with, so each counts as its claim is.
+        In Audit only a PodGroup's claim can be refused, because no pod says what it was admitted with.
         """
         asked = gpus_of(tuple(devices_of(read(request.object, Claim).spec, "")), self.policy)
         claim = read(request.object, Named).metadata

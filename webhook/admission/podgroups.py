@@ -1,4 +1,4 @@
-"""Reviews of groups of pods: PodGroups, the Workloads that they are made of, and the groups of other schedulers.
+"""Reviews of groups of pods: PodGroups, the Workloads whose templates they are made of, and other schedulers' groups.
 
 A PodGroup is immutable, and its pods must share its fields (KEP-4671, KEP-5710). A Workload's templates are immutable
 too. Volcano and KAI rank all pods of a group by its class.
@@ -42,7 +42,7 @@ class PodGroupReviewer(Reviewer, frozen=True):
         return verdict_on(decision, operations=tuple(patch.of_group(group, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Check that a group bears its tier and may have it. Its pods are booked, not the group."""
+        """Check that a group has the class of its tier and may have that tier. Its pods are booked, not the group."""
         group = read(request.object, PodGroup)
         facts, model = await self._known(group, request.namespace, mode)
         decision = decide_group(group, facts, self.policy, model)
@@ -63,8 +63,8 @@ class PodGroupReviewer(Reviewer, frozen=True):
     ) -> tuple[Facts, PodGroupTemplate | Group | None]:
         """Return the facts about a group, and its model: the group above it, or else the template that it is made of.
 
-        A group that a controller made needs a model only if it is ours. In Audit the group above has no class from us,
-        so it is no model.
+        None for a group that a controller made and that is not ours. In Audit the group above has no class from us, so
+        it is no model.
         """
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
         if group.metadata.controller and not group_concerns(group, facts, self.policy):
@@ -85,10 +85,10 @@ class SchedulerGroupReviewer(Reviewer, frozen=True):
     """Judges a group of another scheduler."""
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """Judge a group at its CREATE or when its class changes. Its pods are compared with it when they come.
+        """Judge a group at its CREATE or when its class changes. Pods that come later are compared with the group.
 
-        A class below its pods' passes, so that a scheduler's controllers may leave a demoted gang as it is. Raises
-        Refused for a class that the tenant may not have, or one that contradicts the tier label.
+        A class below that of its pods is admitted, so that a scheduler's controllers may leave a demoted gang as it is.
+        Raises Refused for a class that the tenant may not have, or that contradicts the tier label.
         """
         group = read(request.object, PodGroup)
         source = SCHEDULERS_GROUPS[request.kind.group_kind]
@@ -114,8 +114,8 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """Write the class of its templates. If a controller made it, its owner gives its PodGroups their class.
 
-        Templates that differ are refused already here. The API server of 1.37 refuses them before it asks the
-        validating webhook, and does not name them.
+        Templates that differ are refused here and not at validation, because the API server of 1.37 refuses them
+        before that, and does not name them.
         """
         found = read(request.object, SchedulingWorkload)
         if (problem := templates_disagree(found, self.policy)) is not None:
@@ -129,7 +129,10 @@ class SchedulingWorkloadReviewer(Reviewer, frozen=True):
         return verdict_on(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - what can't be made is no mode's
-        """Check that PodGroups can be made of it. A Workload without a tier is admitted: its PodGroups get theirs."""
+        """Check that PodGroups can be made of its templates. A Workload without a tier gets only a warning.
+
+        Its PodGroups get tiers of their own.
+        """
         found = read(request.object, SchedulingWorkload)
         if (problem := templates_disagree(found, self.policy)) is not None:
             return Verdict(refusal=problem)

@@ -40,7 +40,8 @@ from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import gang_among
 
 KUBERNETES_CONTROLLERS = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
-"""The users by which Kubernetes' controllers create pods. Nobody else can be these, so only their retries count."""
+"""The prefixes of the users with which Kubernetes' controllers create pods. No other user can have such a name, so only
+their retries count."""
 
 
 class PodReviewer(Reviewer, frozen=True):
@@ -66,7 +67,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await with_free_name(verdict, request, "pods", self.cluster) if to_be_booked else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Check that a pod bears its tier, may have it, and fits the quota; then book it."""
+        """Check that a pod has the class of its tier, may have that tier, and fits the quota; then book it."""
         # 1. Decide again, on the pod as it would be stored. A demotion took place before. In Audit nothing was patched,
         #    so the pod is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
@@ -89,7 +90,7 @@ class PodReviewer(Reviewer, frozen=True):
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
-        # 3. It bears the decision, no other scheduler ranks it above its tier, and whoever names the tier may use it.
+        # 3. The pod agrees with the decision, no other scheduler ranks it higher, and the user may use its tier.
         verdict, asked = verdict_on(decision, warnings=pod_warnings(decision)), decision.tier_request
         problem = (_disagreement(pod, decision) if patched else None) or outranked(pod, decision.live, asked.facts)
         if problem is None and self.policy.tier_access == "RBAC":
@@ -115,7 +116,7 @@ class PodReviewer(Reviewer, frozen=True):
         return booked if queued.refusal else queued
 
     def _queued(self, decision: Decision) -> QuotaVerdict:
-        """Return what a queued pod meets: the refusal if it can never have room, or the warning that it waits."""
+        """Return the refusal of a gated pod that can never have room, or the warning that it waits; else neither."""
         if decision.charged is None:
             return QuotaVerdict()
         asked, (tenant, charge) = decision.tier_request, decision.charged
@@ -136,9 +137,10 @@ class PodReviewer(Reviewer, frozen=True):
         return QuotaVerdict(None, (*fit.warnings, warning), queued=True)
 
     async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
-        """Return the decision by the cached owners if it is the mutating call's, or by the owners as they are now.
+        """Return the decision by cached owners if the pod's mark agrees with it, or else by the owners as they are now.
 
-        The mutating call has read them. A forged mark claims at most what an owner said a few seconds ago.
+        The mutating call has just read these owners and written the mark. A forged mark can at most claim what an owner
+        said a few seconds ago.
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
@@ -150,7 +152,7 @@ class PodReviewer(Reviewer, frozen=True):
         return await self._decision(pod, request, self.cluster)
 
     async def _decision(self, pod: Pod, request: Request, cluster: Cluster) -> Decision | None:
-        """Return the decision at its own tier, or an earlier call's. Look nothing up for a pod that isn't ours."""
+        """Return the decision at the pod's own tier, or a recent one on a like pod; None for a pod that isn't ours."""
         if not may_concern(pod, self.policy):
             return None
         facts = await facts_of(pod, request.namespace, cluster, self.policy)
@@ -159,7 +161,7 @@ class PodReviewer(Reviewer, frozen=True):
         return self.recent.get(pod, facts, self.policy)
 
     async def _demoted(self, decision: Decision, request: Request, mode: Mode) -> Decision:
-        """Return the decision at the tier in which a tenant that demotes has room for the pod."""
+        """Return the decision at the tier in which a tenant that demotes has room for the pod, or at its own tier."""
         pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
         # 1. A pod of a gang runs at the tier of its gang.
@@ -199,7 +201,10 @@ class PodReviewer(Reviewer, frozen=True):
         return False
 
     async def _book(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
-        """Book the charge, or refuse it for lack of room; a tenant may want a warning instead."""
+        """Book the charge, or refuse it for lack of room, with onExceed Warn only by a warning.
+
+        Also refuse a pod whose claims ask for more than when it was judged.
+        """
         charged = decision.charged
         if charged is None:
             return verdict
@@ -277,7 +282,7 @@ class PodReviewer(Reviewer, frozen=True):
 
 
 def read_pod(raw: msgspec.Raw) -> Pod:
-    """Return the pod under review as its author sent it, without the class that Kueue defaults.
+    """Return the pod under review, without the priority class label that Kueue's webhook adds by default.
 
     Raises Refused if it is too large to be judged.
     """
@@ -290,9 +295,10 @@ def read_pod(raw: msgspec.Raw) -> Pod:
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant, uid: str) -> GangBooking | None:
-    """Return the booking of the group with that uid; None if the pod belongs to none.
+    """Return the booking of the group with that uid; None if the pod has no group to book.
 
-    It is a further group of the pod's workload, or a group that no workload makes, whose pods count as this one does.
+    It is a further group of the pod's workload, or a group that no workload makes. The pods of the latter are booked
+    with this pod's charge.
     """
     asked, policy = decision.tier_request, decision.tier_request.policy
     facts, rank = asked.facts, policy.tiers.rank(charge.tier)
@@ -327,7 +333,7 @@ def verdict_on(
     warnings: tuple[AdmissionWarning, ...] = (),
     refusal: Refusal | None = None,
 ) -> Verdict:
-    """Return the verdict on a pod or a group, with more warnings than those of its tier."""
+    """Return the verdict on a pod or a group; `warnings` are added to those of its assignment."""
     facts, assignment = decision.tier_request.facts, decision.assignment
     tenant, workload = facts.tenant.name if facts.tenant else None, str(facts.owners[-1]) if facts.owners else ""
     all_warnings = assignment.warnings + warnings

@@ -16,16 +16,16 @@ from webhook.objects.view import View
 
 API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256
-"""Characters of a warning that survive once there are many: the API server cuts the rest."""
+"""The most characters of a warning, because the API server cuts longer ones once there are many."""
 
 HEAD_BYTES = 16 * 1024
-"""Bytes at a review's start that have uid, kinds and names: they come first, with 253 characters each at most."""
+"""The bytes at a review's start that have its uid, kinds and names, of 253 characters each at most."""
 _AFTER_NAMES = b',"userInfo":'
-"""The next field that an API server writes. Within a text the quotation marks would be escaped."""
+"""The field that an API server writes after the names. Within a string the quotation marks would be escaped."""
 
 MOST_PARTS = 50_000
 MOST_MIB = 10
-"""The largest review. etcd stores 1.5 MiB by default, and a review may take six bytes for each byte of that."""
+"""MiB of the largest object. etcd stores 1.5 MiB by default, and a review may have six bytes for each byte of that."""
 
 TOO_LARGE = Refusal(Reason.INVALID, "too-large-object", OBJECT, parts=f"{MOST_PARTS:,}", mib=MOST_MIB)
 
@@ -36,7 +36,7 @@ Operation = dict[str, Any]
 
 
 class BadReview(Exception):  # noqa: N818 - the caller's fault, answered with HTTP 400
-    """The bytes are no AdmissionReview; the text says what is wrong with them."""
+    """The bytes are no AdmissionReview, or one that the webhook does not handle; the text says what is wrong."""
 
 
 class GroupVersionKind(View, frozen=True):
@@ -52,7 +52,7 @@ class GroupVersionKind(View, frozen=True):
 
 
 class GroupVersionResource(View, frozen=True):
-    """The requested resource, without its subresource. For a scale, the kind is no more than Scale."""
+    """The requested resource, without its subresource. It names what is scaled: the kind of a scale is only Scale."""
 
     group: str = ""
     version: str = ""
@@ -76,7 +76,7 @@ class Request(View, frozen=True):
 
 
 class Truncated(Request, frozen=True):
-    """A review of which only the beginning is known. Its object is refused for this problem, perhaps only `for_now`."""
+    """A review whose object was not read. The object is refused for this problem; `for_now`: a retry may pass."""
 
     problem: str = ""
     for_now: bool = False
@@ -108,7 +108,7 @@ def decode(body: bytes) -> Request:
 
 
 def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated | None:
-    """Return the review with this beginning, and why its rest is not read; None if the beginning is not enough."""
+    """Return the review with this beginning, and why its rest is not read; None if the beginning lacks the names."""
     beginning, follows, _ = head[:HEAD_BYTES].partition(_AFTER_NAMES)
     if not follows:
         return None
@@ -120,10 +120,10 @@ def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated 
 
 
 def judgeable(request: Request) -> Request | None:
-    """Return the review; large objects lose what nobody judges: managedFields, and a status that a controller fills.
+    """Return the review. Objects that are too large are cut: without managedFields, and without a large status.
 
-    Raises Refused if an object is too large nevertheless. Returns None if it is no pod, and was too large before the
-    update already: it is admitted, and its pods are judged one by one.
+    Raises Refused if an object is too large nevertheless. Returns None for an object other than a pod that was too
+    large before the update already: it is admitted, and its pods are judged one by one.
     """
     if len(request.object) <= MOST_PARTS and len(request.old_object) <= MOST_PARTS:
         return request
@@ -138,7 +138,7 @@ def judgeable(request: Request) -> Request | None:
 
 
 def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
-    """Return the object if it is small enough, or the part that is judged; None if that is too large."""
+    """Return the object if it is small enough, or without managedFields and a large status; None if still too large."""
     if _is_small(raw):
         return raw
     members = msgspec.json.decode(raw, type=_Members)
@@ -152,7 +152,10 @@ def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
 
 
 def _is_small(raw: msgspec.Raw) -> bool:
-    """Count commas and opening brackets, also those in texts, because an object never has more parts than of these."""
+    """Tell whether an object has at most MOST_PARTS commas and opening brackets, also those in texts, and MOST_MIB.
+
+    An object never has more parts than such characters.
+    """
     text, counted = bytes(raw), 0
     for sign in (b",", b"{", b"["):
         counted += text.count(sign)
@@ -168,7 +171,7 @@ def allow(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Admit the object, with a patch and warnings."""
+    """Return the AdmissionReview that admits the object, with a patch, warnings and audit annotations."""
     answer: dict[str, object] = {"allowed": True}
     if patch:
         answer |= {"patch": base64.b64encode(msgspec.json.encode(patch)).decode(), "patchType": "JSONPatch"}
@@ -182,15 +185,15 @@ ALREADY_EXISTS = (409, "AlreadyExists")
 TRY_AGAIN = (429, "TooManyRequests")
 """The code after which Argo Workflows, Flyte and Airflow wait and create the object again; Flyte doesn't after 503.
 
-It has no retryAfterSeconds, because clients based on client-go would wait for it up to ten times within their worker,
-and a controller has few workers for the workloads of all tenants.
+The answer has no retryAfterSeconds, because clients based on client-go would wait for it up to ten times within their
+worker, and a controller has few workers for the workloads of all tenants.
 """
 
 
 def deny(
     request: Request, sentence: str, status: tuple[int, str] = FORBIDDEN, audit: Mapping[str, str] | None = None
 ) -> bytes:
-    """Refuse, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
+    """Return the refusing AdmissionReview. kubectl prints: Error from server (Forbidden): … denied the request: …"""
     code, reason = status
     refused = {"code": code, "reason": reason, "message": flat(sentence)}
     return _encode(request, {"allowed": False, "status": refused}, audit)
@@ -202,8 +205,8 @@ def _encode(request: Request, answer: Mapping[str, object], audit: Mapping[str, 
 
 
 def flat(text: str) -> str:
-    """Return the text on one line and without control characters.
+    """Return the text on one line, with spaces for unprintable characters.
 
-    A terminal would obey them, and the API server drops a warning that has any.
+    A terminal would obey control characters, and the API server drops a warning that has any.
     """
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

@@ -33,16 +33,16 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import Tiers
 
 KUBERNETES_NAME = "system:"
-"""The start of the names of service accounts and of Kubernetes' own components, which no person's name may have."""
+"""The prefix of the user names of service accounts and Kubernetes' own components, which no person's name may have."""
 
 MOST_LOOKUPS = 10
-"""Look-ups for one controller at once."""
+"""The most look-ups for one controller at once."""
 MOST_CONTROLLERS = 1024
 
 MOST_REMEMBERED_BYTES = 16_384
-"""The largest object whose decision is stored. Pods have 2 to 10 KB; larger ones would use memory for nothing."""
+"""Bytes of the largest pod whose decision is stored. Most pods have 2 to 10 KB; larger ones would waste memory."""
 MOST_MAKERS, MOST_OF_ONE = 64, 4
-"""Workloads whose pods come together, and decisions of each: as sent and as patched, for two templates."""
+"""The most workloads whose decisions are stored, and decisions of each: as sent and as patched, for two templates."""
 
 OF_ONE_POD = frozenset({INDEX, "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"})
 """Labels and annotations by which the controllers of Jobs and StatefulSets number their pods."""
@@ -62,7 +62,7 @@ class RecentDecisions:
     def __init__(self) -> None:
         self._policy: TierPolicy | None = None
         self._unread = OF_ONE_POD
-        """The keys among those that no rule of the policy reads."""
+        """The keys of OF_ONE_POD that no rule of the policy reads."""
         self._by_maker: dict[tuple[str, str], tuple[_Sibling, ...]] = {}
 
     def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
@@ -84,7 +84,7 @@ class RecentDecisions:
         )
         without_number = structs.replace(pod, metadata=alike)
 
-        # 2. Find a sibling with the same facts. `holders` decides nothing, because a decision has counted it already.
+        # 2. Find a sibling with the same facts. `holders` is a cache, so it is not compared.
         siblings = self._by_maker.get(maker, ())
         for each in siblings:
             same_facts = structs.replace(facts, holders=each.facts.holders) == each.facts
@@ -109,8 +109,9 @@ def _without(keys: frozenset[str], written: Mapping[str, str]) -> dict[str, str]
 class Verdict(msgspec.Struct, frozen=True):
     """The verdict on an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `undecided`: the refusal is temporary. `workload` is its outermost maker, as Deployment/chat, "" if unknown.
-    `queued`: some of its pods wait for room. `decision` is that on a pod. If all are empty, the object is not ours.
+    `undecided`: the refusal is temporary. `workload` is its outermost owner, as Deployment/chat, "" if unknown.
+    `queued`: some of its pods wait for room. `decision` is the decision on a pod or a PodGroup. Without an assignment
+    and a refusal, the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -124,7 +125,7 @@ class Verdict(msgspec.Struct, frozen=True):
     decision: Decision | None = None
 
     def fitted(self, fit: QuotaVerdict) -> Self:
-        """Return the verdict with the quota's refusal, and with its warnings after the others."""
+        """Return the verdict with the quota's refusal in place of its own, and with the quota's warnings added."""
         return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings, queued=fit.queued)
 
     @property
@@ -154,7 +155,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def outcome(self) -> str:
-        """Return one word for logs and metrics."""
+        """Return a word for logs and metrics: allowed, patched, denied or undecided."""
         if self.refusal is not None:
             return "undecided" if self.undecided else "denied"
         return "patched" if self.patch else "allowed"
@@ -188,7 +189,7 @@ class Reviewer(msgspec.Struct, frozen=True):
     budget: LookupBudget
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Return the patch of an object at its CREATE. Raises Refused for a person's mistake."""
+        """Return the verdict with the patch of an object at its CREATE. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
@@ -198,8 +199,8 @@ class Reviewer(msgspec.Struct, frozen=True):
     async def unentitled(self, request: Request, named: Iterable[str], facts: Facts) -> Refusal | None:
         """Return the refusal of a user who names one of these tiers and lacks the right to use it.
 
-        A controller passes with a tier that a workload above names, because whoever applied that was asked about.
-        Anybody may write an owner into a pod, so this is for Kubernetes' own names alone: no person can have one.
+        A controller may use a tier that a workload above names, because the right of its user was checked. Anybody may
+        write an owner into a pod, so this holds only for user names that begin with "system:", which no person has.
         """
         user, policy, may_use = request.user_info, self.policy, self.cluster.lookups.may_use
         # A command judges for nobody. The API server always names a user.
@@ -218,7 +219,7 @@ class Reviewer(msgspec.Struct, frozen=True):
         return None
 
     def in_each_tier(self, short: Shortfall, tenant: Tenant) -> Shortfall:
-        """Return the ledger's shortfall with the usage in each tier, where the queue reserves anything."""
+        """Return the ledger's shortfall with the usage as each tier sees it, if the queue reserves anything."""
         tiers, reserved_for = self.policy.tiers, self.ledger.reserved_for_queue
         if not any(reserved_for(tenant).values()):
             return short
@@ -241,9 +242,9 @@ def not_ours(request: Request) -> BadReview:
 async def with_free_name(verdict: Verdict, request: Request, plural: str, cluster: Cluster) -> Verdict:
     """Refuse a create whose name is taken. A dry run passes, because nothing is booked for it.
 
-    Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be in flight.
-    The other object with that name proves nothing then, because it may be deleted before this one is stored. The
-    refusal is always right, because the API server would have said the same at that moment.
+    Such a create fails after all webhooks were asked, and its booking would stay until no create can be in flight. The
+    booking can't end because the name is taken, as the other object may be deleted before this one is stored. The
+    refusal is always right, because the API server would have refused it at that moment too.
     """
     kind, name = request.kind, request.name
     if request.operation != "CREATE" or request.dry_run or not name or verdict.refusal:
@@ -257,7 +258,7 @@ async def with_free_name(verdict: Verdict, request: Request, plural: str, cluste
 
 
 def gang_booking(request: Request, gang: GangDemand, tenant: Tenant, tiers: Tiers) -> GangBooking:
-    """Return the booking of a workload. A new workload may have no uid except its review's, and is generation 1."""
+    """Return the booking of a workload. Without a uid it gets the review's uid, and without a generation 1."""
     metadata = read(request.object, Named).metadata
     kind = request.kind.group_kind.qualified
     uid, generation = metadata.uid or request.uid, metadata.generation or 1

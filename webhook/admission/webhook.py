@@ -29,9 +29,9 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.sentences.sentence import sentence
 
 LONGEST_REASON = 138
-"""Characters of a decoder's message, so that its whole sentence has 161 at most."""
+"""The most characters of a decoder's message, so that its whole sentence has 161 at most."""
 LARGE = 50_000
-"""Bytes of an object that takes milliseconds to read; other reviews run after it."""
+"""Bytes of an object from which reading takes milliseconds, so that other reviews run first."""
 
 CREATE, UPDATE = "CREATE", "UPDATE"
 
@@ -64,7 +64,7 @@ class Webhooks(msgspec.Struct, frozen=True):
     budget: LookupBudget = msgspec.field(default_factory=LookupBudget)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
-        """Answer with a patch, or with a refusal if there can be none or the name is taken."""
+        """Answer with a patch. Refuse only a taken name, differing templates of a Workload, and undecided reviews."""
         return await self._answer("mutate", request, seconds)
 
     async def validate(self, request: Request, seconds: float | None = None) -> bytes:
@@ -77,7 +77,7 @@ class Webhooks(msgspec.Struct, frozen=True):
         return await self._answer("validate", request, seconds)
 
     async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
-        """Answer within `seconds` seconds, or refuse for now, because failurePolicy might admit the object."""
+        """Answer within `seconds`, or refuse for now, because after a timeout failurePolicy might admit the object."""
         policy, clock = self.policy(), asyncio.timeout(seconds)
         mode, judged = policy.mode, request
         try:
@@ -103,7 +103,7 @@ class Webhooks(msgspec.Struct, frozen=True):
         return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
     def _answer_setup(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
-        """Answer alike in every mode, because a TenantQuota or a namespace is written to set gpu-tiers up."""
+        """Answer the same in every mode, because TenantQuotas and Namespaces are written to set up gpu-tiers."""
         policy = self.policy()
         verdict = judge(request, policy)
         self.record("validate", request, verdict, Mode.Enforce if verdict.refusal else policy.mode)
@@ -114,7 +114,7 @@ class Webhooks(msgspec.Struct, frozen=True):
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
         """Refuse a TenantQuota that can't be read, or that has a new name that the policy does not know.
 
-        The CRD refuses most of what can't be read. Warn of other mistakes, and of one that was broken before.
+        The CRD refuses most unreadable ones. Other mistakes are warnings, and so is one that was unreadable before.
         """
         try:
             before = msgspec.json.decode(request.old_object)
@@ -143,9 +143,9 @@ class Webhooks(msgspec.Struct, frozen=True):
         return Verdict(warnings=tuple(namespace_warnings(labels, policy, self.cluster.known.tenants())))
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
-        """Return the verdict before the mode softens it, and its request: a scale is the update of its workload.
+        """Return the request and the verdict before the mode softens it. A scale becomes the update of its workload.
 
-        A person's mistake is a refusal, ours an exception.
+        A person's mistake, or a temporary problem, is a refusal. A fault of gpu-tiers is an exception.
         """
         try:
             if isinstance(request, Truncated):
@@ -188,7 +188,7 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
     scale: Tree = msgspec.json.decode(request.object)
     replicas = at(scale, "spec.replicas") or 0  # zero is absent on the wire
 
-    # The workload as it is now, because the API server compares its write with that, or asks again.
+    # Read the workload as it is now. If it changes before the write, the API server retries and asks again.
     with needed_to("find what is scaled"):
         stored = await cluster.lookups.stored_workload(request.namespace, request.name, row)
         metadata = view(stored, Named).metadata
@@ -210,7 +210,7 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
 
 
 def _refused(webhook: str, refusal: Refusal) -> Verdict:
-    """Return the verdict on a mistake: the validating webhook refuses, the mutating one leaves the object as it is."""
+    """Return the verdict on a mistake: the validating webhook refuses, the mutating webhook changes nothing."""
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
 
 
@@ -244,7 +244,7 @@ _UNGATED: Mapping[object, Phrase] = {
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:
-    """Return the notes for the API server's audit log; they are the same at every pass of one request."""
+    """Return the audit annotations. They are equal in each call for one request (reinvocation)."""
     notes = {}
     if verdict.assignment is not None:
         assignment = verdict.assignment

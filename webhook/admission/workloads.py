@@ -1,15 +1,15 @@
-"""Reviews of workloads: their author reads the refusal that their pods would get out of sight.
+"""Reviews of workloads, so that their author sees the refusal that otherwise only the pods' controller would get.
 
-A gang is booked as a whole. A mistake that was there before is no reason to refuse an update.
+A gang is booked as a whole. A mistake that the old object had is no reason to refuse an update.
 
 At its CREATE a workload's tier is written where others read it: Kueue's label, the class of its pod templates, and the
 rank and queue of a Volcano Job. A class is written only if a second `kubectl apply` of the same manifest leaves it
 alone, so only below maps. An apply replaces a list as a whole, so it would remove the class, and a JobSet, whose spec
 is immutable, could not be applied twice. So a workload with a template in a list keeps all of its templates.
 
-With `tierAccess: RBAC` whoever names a tier has the right to use it. The chart then sends every workload here, also
-those that controllers have made and updates of owners. Otherwise a person could hide a workload behind an owner, and
-its controller's pods would pass by it.
+With `tierAccess: RBAC` a user who names a tier needs the right to use it. The chart then sends every workload here,
+also those that controllers have made, and updates of owners. Otherwise a person could write an owner into a workload
+that names a tier, and the pods that a controller makes for it would get the tier.
 """
 
 from contextlib import suppress
@@ -40,9 +40,9 @@ from webhook.policy.workloads.workload import has_ended, is_suspended
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it.
+    """The verdict on a workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it.
 
-    `runs`: it is neither suspended nor managed elsewhere. `whole` is the object, with what its pods are made of.
+    `runs`: it is neither suspended nor managed elsewhere. `whole` is the object with the templates of its runtime.
     """
 
     verdict: Verdict
@@ -68,11 +68,14 @@ class WorkloadReviewer(Reviewer, frozen=True):
     """Judges a workload, at its CREATE and at each UPDATE."""
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
-        """Return a workload's tier as a patch, if somebody reads it there. Raises Refused for a person's mistake."""
+        """Return the patch that writes a workload's tier for Kueue, Volcano and readers of templates.
+
+        A Job also gets the policy's podFailurePolicy. Raises Refused for a person's mistake.
+        """
         if request.operation != "CREATE":
             raise not_ours(request)
 
-        # 1. Look nothing up if nobody reads it.
+        # 1. Look nothing up if nobody reads the tier there.
         kind, policy = request.kind.group_kind, self.policy
         forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
         if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
@@ -104,10 +107,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Judge a workload. On an update, a mistake that the old object had too is only a warning.
 
-        It stays refused if it asks for more GPUs than before.
+        It stays refused if it asks for more GPUs than before, or if a gang begins to run.
         """
-        # 1. Ask for the right to its tiers. Judge what a controller has made further only if it is a gang and its
-        #    controller is none, which is what the chart sends without tierAccess.
+        # 1. Ask for the right to its tiers. A workload that a controller made is judged further only if it is a gang
+        #    and its controller is not, because without tierAccess the chart sends only those.
         row = self.policy.kinds.by_kind[request.kind.group_kind]
         if self.policy.tier_access == "RBAC":
             if (problem := await self._unentitled(request)) is not None:
@@ -165,8 +168,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
     async def _unentitled(self, request: Request) -> Refusal | None:
         """Return the refusal of a user who names a tier that the old object did not name.
 
-        Raises Refused if an owner can't be read, because it may be readable again when the pods come. A workload that
-        is invalid makes no pods.
+        Raises Refused if an owner can't be read, because the owner may be readable again when the pods come. An invalid
+        workload passes here, because it makes no pods.
         """
         before = frozenset[str]()
         try:
@@ -193,14 +196,14 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await facts_of_workload(tree, row, metadata, request.namespace, self.cluster, self.policy)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
-        """Judge the object by itself. At an update usage counts its own pods, so no row refuses it for now."""
+        """Judge the object by itself. At an update no row refuses it for now, because usage counts its own pods."""
         policy = self.policy
         try:
             known = await self._known(raw, request)
             facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
         except Refused as refused:
             return Judged(Verdict(refusal=refused.refusal))
-        # a claim that can't be read may be applied after the workload; its pods need it
+        # a claim may be applied after the workload, so an unreadable one is a warning here; the pods need it
         notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread_claims)
         if known.unread_runtime:
             notes = (AdmissionWarning("runtime-unread", runtime=known.unread_runtime), *notes)
@@ -218,9 +221,9 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return Judged(verdict, fit.refused, decision, tenant, runs, known.whole)
 
     async def _would_be_admitted(self, decision: WorkloadDecision, tree: Tree, request: Request) -> bool:
-        """Tell whether validate will admit it, as far as this decision and the quota say.
+        """Tell whether validation will admit the workload, by this decision and the quota. Nothing is booked.
 
-        kubectl prints the warnings of mutate before a refusal, and what is refused needs none.
+        kubectl prints the warnings of mutation also before a refusal, and a refused object needs none.
         """
         if decision.contradiction() is not None:
             return False
@@ -229,7 +232,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return (await self._book(judged, None, request, Mode.Audit)).refusal is None
 
     def _fit(self, decision: WorkloadDecision, *, starts: bool) -> QuotaVerdict:
-        """Return how it fits its tenant's quota. Room now counts only if it `starts` now."""
+        """Return how a workload fits its tenant's quota. Present usage counts only if the workload `starts` now."""
         tenant = decision.facts.tenant
         if tenant is None or decision.elsewhere:
             return QuotaVerdict()
@@ -243,9 +246,9 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return usage_met(self.ledger, tenant, rank, decision.shared)
 
     async def _book(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
-        """Book the gang, if it asks for more than `before`.
+        """Book the gang, if it asks for more than `before` and is not queued.
 
-        It is booked at a lower tier if the tenant demotes.
+        Without room it is booked at a lower tier if the tenant demotes; otherwise it is refused, or warned of.
         """
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal:
@@ -283,15 +286,16 @@ class WorkloadReviewer(Reviewer, frozen=True):
 
 _VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
-"""Kueue queues the Jobs of a CronJob. Other controllers remove a foreign label, which Kueue refuses."""
+"""The kind for which Kueue's label is written even if a controller made it, as a CronJob's Jobs are queued by Kueue.
+Controllers of other kinds would remove the label, which Kueue refuses."""
 
 
 async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
-    """Return the class by which Volcano is to rank a Job; "" if a person has named one, or it has no tier.
+    """Return the class by which Volcano is to rank a Job; "" if the Job names a class, or has no tier.
 
-    Volcano ranks Jobs by the class of their PodGroups alone, which it takes from the Job's `spec.priorityClassName`. A
-    Job without one has the priority of the cluster's default class, whatever its pods have (Volcano's priority plugin).
-    A Job that its tenant's quota demotes gets the class of the lower tier, by the usage at this moment.
+    Volcano ranks Jobs only by the class of their PodGroups, which it takes from the Job's `spec.priorityClassName`. A
+    Job without a class has the priority of the cluster's default class, whatever class its pods have (Volcano's
+    priority plugin). If the quota demotes the Job by the present usage, it gets the class of the lower tier.
     """
     live, of_pods, tenant = decision.leading.live, decision.leading.tier_request, decision.facts.tenant
     if live is None or decision.own.class_name:

@@ -1,1 +1,1 @@
-"""The commands: a file for each, or a folder whose first file has its options."""
+"""The command line: a module or a package for each command, and the modules that commands share."""

@@ -53,9 +53,9 @@ class Share(Shown, frozen=True):
 
 
 class AuditCounts(Shown, frozen=True):
-    """The workloads of a tenant with a tier, and how many are in each state. `tenant` is "none" without a tenant.
+    """The workloads of a tenant in a tier, and how many are in each state. Both are "none" if there is none.
 
-    A workload with demoted pods is counted in each tier in which its pods run.
+    A workload with demoted pods is counted in each tier in which its pods run. The total is of tenant "all", tier "-".
     """
 
     tenant: str
@@ -74,7 +74,7 @@ class AuditCounts(Shown, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """A whole audit. `notes` are sentences on what was left out, `unread` on what is unknown without a right."""
+    """A whole audit. `notes` are sentences on the judging and what was left out, `unread` on what lacks a right."""
 
     mode: str
     total: AuditCounts
@@ -155,7 +155,10 @@ ENDED = ("Succeeded", "Failed")
 
 
 class Given(msgspec.Struct, frozen=True):
-    """The policy and tenants by which workloads are judged, and the namespace of those that are."""
+    """The policy and tenants by which workloads are judged, and the namespace to audit.
+
+    For manifests it is the namespace of objects that name none.
+    """
 
     policy: str | None = None
     tenants: list[Path] | None = None
@@ -212,7 +215,7 @@ async def _of_cluster(target: Target, given: Given, ignored: Collection[str]) ->
 
 
 async def _of_files(inputs: Inputs, given: Given, ignored: Collection[str]) -> AuditReport:
-    """Audit the objects of files, which are all that the cluster has. Raises BadInput and ConfigError."""
+    """Audit manifests as if the cluster had only the objects of the files. Raises BadInput and ConfigError."""
     left_out: list[LeftOut] = []
     world = [each for path in given.tenants or () for each in documents(str(path))]
     policy, manifests = policy_in(given.policy), inputs.read(given.namespace, left_out)
@@ -294,13 +297,13 @@ def _workload(found: Audited) -> tuple[str, ...]:
 
 
 def audited(gathering: Gathering[Audited | None], *, running: bool) -> list[Audited]:
-    """Return all objects that are not left alone, with their pods. `running`: only existing pods hold GPUs."""
+    """Return all workloads that are not left alone, with their pods. `running`: only existing pods use GPUs."""
     workloads = []
     for found in gathering.found.values():
         judged, pods = [each for each in found.judged if each is not None], found.pods_alike
         if not judged and not pods:
             continue
-        # Pods of a template without GPUs may hold some. If they differ, a refused one counts.
+        # Pods may have GPUs although the template has none. If the verdicts on pods differ, a refusal counts.
         alone = Audited(kind=found.kind.kind, namespace=found.namespace, name=found.name)
         said = next((each for each in judged if each.message), judged[0] if judged else alone)
         if running and not pods:
@@ -311,7 +314,7 @@ def audited(gathering: Gathering[Audited | None], *, running: bool) -> list[Audi
 
 
 def audited_by(facts: ClusterAbout, policy: TierPolicy) -> Gathering[Audited | None]:
-    """Return a gathering that audits its objects by a policy. `facts` returns the cluster in which one is judged."""
+    """Return a gathering that audits its objects. `facts` returns the cluster in which an object is judged."""
 
     async def judged(document: Document) -> Audited | None:
         """Return the audit of an object with the pods that its templates would make; None if it is left alone."""
@@ -333,7 +336,7 @@ def audited_by(facts: ClusterAbout, policy: TierPolicy) -> Gathering[Audited | N
 
 
 async def _pods(finding: Finding, cluster: ReadOnceCluster, policy: TierPolicy) -> AsyncIterator[PodsAlike]:
-    """Yield the pods that would be made and hold GPUs."""
+    """Yield the pods with GPUs that an object would make, alike ones together."""
     for part in finding.pods or finding.inside:
         async for pods in _pods(part, cluster, policy):
             yield pods

@@ -35,7 +35,7 @@ ANOTHER = "check asks the one installation of a cluster, which --kubeconfig and 
 
 
 class Word(StrEnum):
-    """The answer to each line, and to all lines."""
+    """The answer of a line of the check, and of the whole check."""
 
     OK = "ok"
     FAILED = "failed"
@@ -43,7 +43,8 @@ class Word(StrEnum):
 
 
 CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
-"""The exit code of each answer. 2 means, as for every command, that there is no answer."""
+"""The exit code of each answer. 2 means, as for every command, that the cluster can't be asked or an option is wrong.
+"""
 
 WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
@@ -74,7 +75,7 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
 
 
 class CheckLine(Shown, frozen=True):
-    """The answer to one line."""
+    """One line of the check. `what` is the detail or the problem."""
 
     name: str
     word: Word
@@ -83,9 +84,9 @@ class CheckLine(Shown, frozen=True):
 
 
 class CheckReport(Shown, frozen=True):
-    """The report: all lines, the answer to all of them, and how to get missing rights.
+    """The report: all lines, the answer of the whole check, and in `missing` how to get missing rights.
 
-    `way_out` is for users whose GPU pods have to start before the webhook answers, or says that they do.
+    `way_out` says how GPU pods can start before the webhook answers, or that they start without a tier; "" for neither.
     """
 
     word: Word
@@ -115,14 +116,17 @@ def check(wait: str = "0s", output: Form = "table", namespace: str | None = None
 
 
 def _seconds(duration: str) -> float:
-    """Read a duration as kubectl does: 1h30m, 90s."""
+    """Return the seconds of a duration such as 1h30m or 90s. Raises BadParameter."""
     if not re.fullmatch(r"(\d+[smh])+", duration):
         raise typer.BadParameter(f'"{duration}" is not a duration; write 90s, 3m or 1h', param_hint="--wait")
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
 
 
 async def _reported(target: Target, namespace: str | None, seconds: float) -> CheckReport:
-    """Return the first report in which nothing fails, or else the last one. Raises what the last attempt raises."""
+    """Return the first report within `seconds` in which nothing fails, or else the last report.
+
+    Raises ApiError or ConfigError if the last attempt does.
+    """
     home, deadline = target.namespace(namespace), time.monotonic() + seconds
     while True:
         late = time.monotonic() >= deadline
@@ -142,9 +146,10 @@ async def _reported(target: Target, namespace: str | None, seconds: float) -> Ch
 
 
 async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
-    """Return the installation, its policy, and what is needed to know whether tenants name known tiers.
+    """Return the installation, its policy, and what is missing to check the tiers of tenants, "" for nothing.
 
-    If the policy can't be read, the dry run takes a tier of a preset: it is marked all the same.
+    Instead of a policy that is unreadable or invalid, it returns the default preset. A dry run with a tier of that
+    preset gets the marks too.
     """
     try:
         found = await installed_policy(client, ANOTHER)
@@ -160,7 +165,10 @@ async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
 
 
 def check_report(found: ClusterSnapshot) -> CheckReport:
-    """Return the report by the rules, line by line: a line fails if one of its rules finds something."""
+    """Return the report: a line fails if one of its rules finds something, and is unknown if a rule could not run.
+
+    A line that depends on the leader's writes is unknown without a leader.
+    """
     lines = []
     for name, well in DETAILS.items():
         report = lint_report(found, [rule for rule in RULES if rule.line == name])
@@ -179,7 +187,10 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
 
 
 def _way_out(found: ClusterSnapshot) -> str:
-    """Return what becomes of new GPU pods without an answer of the webhook, if that differs from the mode."""
+    """Return what happens to new GPU pods while the webhook does not answer.
+
+    "" if it answers under failurePolicy Fail, or outside Enforce unless the API server refused the dry run.
+    """
     if tells_of_an_outage(found.dry_run.said):
         return WAY_OUT
     if found.policy.mode is not Mode.Enforce:

@@ -26,7 +26,7 @@ from webhook.sentences.sentence import WARNINGS, address, has_shown_id, warning_
 class JUnitCase(msgspec.Struct, frozen=True):
     """A case with its file and line. `tag` is None if it passed, `text` says why it did not.
 
-    `kind` is a word for the sort of failure, and `said` are further lines, passed or not.
+    `kind` is the type of the failure in a word. `said` are further lines, whether the case passed or not.
     """
 
     name: str
@@ -78,7 +78,7 @@ def _say(parent: ET.Element, lines: Sequence[str]) -> None:
 
 
 def _text(text: str) -> str:
-    """Return the text without characters that XML can't contain, but a manifest may."""
+    """Return the text with spaces for unprintable characters, which a manifest may have and XML can't contain."""
     return "\n".join(map(flat, text.split("\n")))
 
 
@@ -94,7 +94,10 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
 
 
 def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
-    """Return a review as SARIF: one result for each refusal and warning. Left-out files are notifications."""
+    """Return a review as SARIF: a result for each object's first refusal and each warning.
+
+    Left-out files and documents are notifications.
+    """
     from importlib import metadata  # noqa: PLC0415 - as long as a fifth of a command's start
 
     results: list[Tree] = []
@@ -136,9 +139,9 @@ def _result(finding: Finding, rule: str, level: str, text: str) -> Tree:
 
 
 def _location(file: str, line: int) -> Tree:
-    """Return a file relative to the working folder, because CI runs in the repository, and a line, which GitHub needs.
+    """Return a SARIF location. A file below the working folder is relative to it, because CI runs in the repository.
 
-    Rendered objects have no line, so they get the first.
+    Rendered objects have no line, and get line 1, because GitHub needs one.
     """
     path = Path("stdin" if file == STDIN else file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):

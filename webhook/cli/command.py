@@ -1,7 +1,7 @@
-"""Commands: how they take options, and give an answer in kubectl's forms: a table, JSON or YAML, and Markdown.
+"""The options of commands, and the output of their answers: a table as in kubectl, JSON, YAML or Markdown.
 
-Each parameter of a command's function is an option or an argument, which options.yaml describes. Without an answer the
-command prints the reason, and ends with exit code 2.
+Each parameter of a command's function is an option or an argument, which options.yaml or an Annotated type describes.
+Without an answer the command prints the reason, and ends with exit code 2.
 """
 
 import sys
@@ -23,10 +23,10 @@ _OPTIONS: Mapping[str, Mapping[str, dict[str, Any]]] = data_file(__name__, "opti
 def with_options(
     function: Callable[..., None], table: Mapping[str, dict[str, Any]] | None = None
 ) -> Callable[..., None]:
-    """Make a command of a function. A parameter that is a struct stands for the struct's fields.
+    """Return a function for typer that calls this one. A parameter of a Struct type becomes one for each field.
 
-    The table has what typer takes of each parameter; a parameter that it lacks is Annotated. `flag` has the names of an
-    option, and `argument` the placeholder of an argument.
+    `table`, by default that of options.yaml, has the keyword arguments of typer.Option by parameter. There `flag` has
+    the option's names, and `argument` makes it a typer.Argument with that metavar. Other parameters stay as they are.
     """
     described = {**_OPTIONS["shared"], **_OPTIONS.get(function.__name__, {})} if table is None else table
     found: list[Parameter] = []
@@ -75,7 +75,7 @@ Form = Literal["table", "json", "yaml", "markdown"]
 
 
 class Table(Struct, frozen=True):
-    """Rows under the names of their columns, with a title if an answer has several tables."""
+    """Rows under the names of their columns, with an optional title."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -83,9 +83,9 @@ class Table(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """An answer. People read the tables, the notes below them, and what is `missing` last; programs read the `value`.
+    """An answer. People read the tables, then the notes, then what is `missing`; programs read the `value`.
 
-    A sequence in it becomes `items`.
+    JSON and YAML have a `value` that is a sequence under the key `items`.
     """
 
     value: Any
@@ -108,7 +108,7 @@ def write(answer: Answer, output: Form) -> None:
 
 
 def versioned(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer for programs, which begins with its format."""
+    """Return the fields of an answer for programs, with `format` before them."""
     return {"format": FORMAT, **value}
 
 
@@ -118,7 +118,7 @@ def _built(answer: Answer) -> dict[str, Any]:
 
 
 def _plain(answer: Answer) -> Iterator[str]:
-    """Yield the lines as kubectl prints them: columns three spaces apart, and titles only for several tables."""
+    """Yield the lines as kubectl prints them: columns three spaces apart, their names in capitals."""
     for table in answer.tables:
         if table.title:
             yield table.title

@@ -80,7 +80,7 @@ async def _of_cluster(target: Target) -> ClusterSnapshot:
 
 
 def snapshot_of(policy: TierPolicy, files: ReadOnceCluster) -> ClusterSnapshot:
-    """Return the tenants and the namespaces of a cluster of files, which has nothing else to check."""
+    """Return a snapshot with the tenants and the namespaces of files. All its other parts are unread."""
     quotas = tuple(TenantQuota(each.name, 0, each) for each in files.known.tenants())
     namespaces = tuple(files.known.namespaces())
     unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
@@ -88,9 +88,9 @@ def snapshot_of(policy: TierPolicy, files: ReadOnceCluster) -> ClusterSnapshot:
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
-    """Return the answer for people: the rules that did not run, the findings, the worst first, and the fixes.
+    """Return the answer: the findings, the worst first, the fix of each rule, and the rules that did not run.
 
-    The fix appears once for each rule. `roles` say how a user gets missing rights.
+    `roles` say how a user gets missing rights.
     """
     missing, more = [], []
     for left in report.not_checked:
@@ -104,7 +104,7 @@ def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
 
 
 MOST_SHOWN = 20
-"""Findings of a rule that a table lists; JSON and YAML have all."""
+"""The most findings of a rule that a table lists; JSON and YAML have all."""
 
 _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "For your information"}
 

@@ -1,4 +1,4 @@
-"""The command line: one program that behaves like kubectl, and the place of each command."""
+"""The command line: a program that takes options as kubectl does, and the module of each command."""
 
 import errno
 import os
@@ -33,24 +33,24 @@ COMMANDS = {
     },
     "Running it": {"serve": "webhook.cli.serve:serve", "demo": "webhook.cli.demo:demo"},
 }
-"""The commands by the headings of `--help`. Each is imported on demand, so that it does not wait for other libraries.
-"""
+"""The module and function of each command, by the headings of `--help`. It is imported only when it is needed, so that
+no command waits for the libraries of another."""
 _PLACES = {name: (heading, place) for heading, commands in COMMANDS.items() for name, place in commands.items()}
 _SHOWN_TYPES = {"bool": None, "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "FILE", "Path": "FILE"}
-"""The placeholder of an option's value in `--help`, by its Python type; other types list their words."""
+"""The placeholder of an option's value in `--help`, by its type; None for a flag. Other types list their values."""
 NOBODY_READS = 141
 """The exit code in a shell for a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
 DISK_FULL = 2
 
 
 class KubectlGroup(TyperGroup):
-    """Accepts `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
+    """The group of all commands: imports them on demand, accepts `-o=json` as kubectl does, and sets exit codes."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*_PLACES, *(each for each in super().list_commands(ctx) if each not in _PLACES)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name; for an unknown one all are imported to suggest the nearest."""
+        """Return the command of a name. For an unknown name, import all commands so that the nearest is suggested."""
         wanted = (cmd_name,) if {cmd_name} <= _PLACES.keys() | self.commands.keys() else _PLACES
         for name in [each for each in wanted if each in _PLACES and each not in self.commands]:
             heading, place = _PLACES[name]
@@ -67,9 +67,9 @@ class KubectlGroup(TyperGroup):
         return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. Without an answer, the program prints the reason and ends with 2.
+        """Run a command. An expected error, such as no right, prints its reason and exits with 2; others are raised.
 
-        A wrong option value is reported in the words of the policy file's mistakes.
+        If pydantic refuses an option's value, the error has the same text as that mistake in a policy file.
         """
         try:
             return super().invoke(ctx)
@@ -90,7 +90,7 @@ class KubectlGroup(TyperGroup):
             raise
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the whole program, which ends when its reader does: `gpu-tiers review FOLDER | head -1`."""
+        """Run the program. Exit with 141 if the reader of stdout ended (`… | head -1`), with 2 if the disk is full."""
         try:
             try:
                 return super().main(*args, **extra)
@@ -111,18 +111,18 @@ class KubectlGroup(TyperGroup):
 
 
 def _shown_type(parameter: Any, ctx: Any) -> str | None:
-    """Return the placeholder of an option's value in `--help`; an argument's name is enough."""
+    """Return the placeholder of an option's value in `--help`; None for flags and arguments."""
     shown = parameter.display_type(ctx).strip("<>").removeprefix("list[").removesuffix("]")
     return None if parameter.param_type_name == "argument" else _SHOWN_TYPES.get(shown, shown)
 
 
-# typer has no setting for it, and makes the option --help itself
+# typer has no setting for placeholders, and makes the option --help itself
 for _kind in (TyperOption, TyperArgument):
     _kind.display_type_rich = _shown_type  # type: ignore[assignment,method-assign]
 
 
 def _end(code: int) -> None:
-    """End the program and discard the buffer."""
+    """Exit with the code. Stdout becomes /dev/null, because the exit flushes a buffer that can't be written."""
     if sys.__stdout__ is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
     sys.exit(code)

@@ -63,9 +63,10 @@ async def _asked(target: Target, namespace: str | None, *, yes: bool, nodes: boo
 
 
 async def _open_all(client: Client, namespace: str | None, wait_seconds: float) -> tuple[int, list[str]]:
-    """Return how many were opened, and why others were not.
+    """Return how many gates were opened, and why the others were not.
 
-    An API server applies a policy for some seconds after its deletion, so refused gates are tried again.
+    Refused gates are tried again until none opens for `wait_seconds`, because an API server applies a policy for some
+    seconds after its deletion.
     """
     opened, end, slots = 0, time.monotonic() + wait_seconds, asyncio.Semaphore(AT_ONCE)
     while gated := await _gated(client, namespace):
@@ -81,7 +82,7 @@ async def _open_all(client: Client, namespace: str | None, wait_seconds: float) 
 
 
 async def _gated(client: Client, namespace: str | None) -> list[str]:
-    """Return the paths of the gated pods, the highest priority first, because pods are scheduled in this order.
+    """Return the paths of the gated pods, the highest priority first and then the oldest, as the scheduler takes them.
 
     Only paths are stored, because there may be thousands, and an uninstall has as little memory as the webhook.
     """
@@ -96,7 +97,7 @@ async def _gated(client: Client, namespace: str | None) -> list[str]:
 
 
 async def _open(client: Client, pod: str, slots: asyncio.Semaphore) -> str:
-    """Open one gate. Return why it stays shut, or ""."""
+    """Open one gate. Return why it stays shut, "" if it is open or the pod is gone."""
     async with slots:
         try:
             await client.patch(pod, {"spec": WITHOUT_QUOTA_GATE}, strategic=True)

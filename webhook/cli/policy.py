@@ -62,7 +62,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 
 
 class ObjectChange(msgspec.Struct, frozen=True):
-    """An object with differences. `source` is its place in a file, "" in a cluster."""
+    """An object with differences. `source` is its file and line, "" for objects of a cluster and for TenantQuotas."""
 
     source: str
     kind: str
@@ -77,16 +77,16 @@ class ObjectChange(msgspec.Struct, frozen=True):
 
 
 Judgement = tuple[ClusterAbout, TierPolicy]
-"""A policy, and the cluster in which it judges an object."""
+"""The function that returns the cluster in which an object is judged, and the policy."""
 
 Side = tuple[Sequence[Tenant], Sequence[Namespace], TierPolicy]
 """The tenants, the namespaces and the policy before a change, or after it."""
 
 
 def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
-    """Yield the TenantQuotas of one side alone, and those whose condition Ready changes.
+    """Yield the TenantQuotas that only one side has, and those whose condition Ready would change.
 
-    It changes because of unknown names or an overlap.
+    Unknown names of tiers or flavors, and an overlap with an older tenant, make a TenantQuota not Ready.
     """
     sides: list[dict[str, str]] = []  # why each tenant is not Ready; "" if it is
     for tenants, namespaces, policy in (old, new):
@@ -105,7 +105,7 @@ def tenant_changes(old: Side, new: Side) -> Iterator[ObjectChange]:
 
 
 def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:
-    """Yield the differences. An object that either policy refuses does not run, so nothing else is compared."""
+    """Yield the differences. If one policy refuses the object, only the verdict differs; if both do, nothing does."""
     denied = [each.verdict is VerdictName.DENIED for each in (before, after)]
     if any(denied):
         yield from () if all(denied) else (FieldChange("verdict", _with_reason(before), _with_reason(after)),)
@@ -143,7 +143,7 @@ def _effect(before: ObjectVerdict, after: ObjectVerdict, policy: TierPolicy) -> 
         return Effect.ABOVE
     if before.ranks == after.ranks:
         return Effect.HOOK if before.hooks_with_grace != after.hooks_with_grace else Effect.WARNED
-    # The direction is known if the new policy ranks both tiers, or the tier of one name has another value.
+    # The direction is known if the new policy has the old tier too, or the same tier has another value.
     old, new = before.tiers[0], after.tiers[0]
     known = old if old.name == new.name else policy.tiers.get(old.name)
     if known is None or known.value == new.value:
@@ -174,7 +174,7 @@ def judging_by_both(old: Judgement, new: Judgement) -> Callable[[Document], Awai
 
 
 def both(old: TierPolicy, new: TierPolicy) -> TierPolicy:
-    """Return a policy with the kinds and GPUs of both, so that an object that one leaves alone is read too."""
+    """Return the new policy with the old one's kinds and GPUs too, so that all objects that concern either are read."""
     others = tuple(row for row in old.kinds.rows if row.group_kind not in new.kinds.by_kind)
     return replace(
         new,
@@ -192,7 +192,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Compa
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Manifests that are judged before and after a change, and the files of the tenants of either."""
+    """The manifests to judge by both policies, and the files with the TenantQuotas before and after the change."""
 
     workloads: list[str] | None = None
     filename: list[str] | None = None
@@ -245,9 +245,9 @@ def diff(
 
 
 async def _of_files(old: str, new: str, compared: Compared, namespace: str | None) -> Answer:
-    """Compare manifests under two policies, each with its set of files of TenantQuotas and Namespaces.
+    """Compare manifests under two policies, each with its own files of TenantQuotas and Namespaces.
 
-    Raises BadInput, ConfigError.
+    Without --new-tenants both have the same files. Raises BadInput, ConfigError.
     """
     files, left_out = (fields_named(old), fields_named(new)), list[LeftOut]()
     policies = policy_of(files[0]), policy_of(files[1])
@@ -268,7 +268,7 @@ async def _of_files(old: str, new: str, compared: Compared, namespace: str | Non
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Answer:
-    """Read the cluster once for both policies. Objects without GPUs under both are left alone, and not counted."""
+    """Read the cluster once for both policies. Objects that both policies leave alone are not counted."""
     files = [fields_named(each) for each in (old, new) if each]
     after = policy_of(files[-1])
     async with target.client() as client:
@@ -292,15 +292,15 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
 
 
 def _notes(old: TierPolicy, new: TierPolicy, files: Iterable[PolicyFile]) -> Iterator[str]:
-    # A file without a mode has that of the chart's values.
+    # The mode of a file without one comes from the chart's values, so it is unknown here.
     if old.mode is not new.mode and all("mode" in each.model_fields_set for each in files):
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
 def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
-    """Return the changes among the objects, field by field; the object is named with its first.
+    """Return the answer: a row for each changed field, and the object's name in its first row.
 
-    The summary is such as: `3 of 120 objects change: 1 is refused, 2 go up`.
+    The first note is a summary such as `3 of 120 objects change: 1 is refused, 2 go up`.
     """
     counts = Counter(each.effect for each in changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])

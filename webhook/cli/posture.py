@@ -1,4 +1,4 @@
-"""`gpu-tiers posture`: which tier can evict which."""
+"""`gpu-tiers posture`: which tier can evict which, what is saved then, and what each tenant may use."""
 
 import asyncio
 import sys

@@ -18,10 +18,10 @@ AFTER_SECONDS = 1.0
 
 
 class Steps:
-    """A line on stderr, which appears after a second and disappears at the end; silent without a terminal.
+    """A progress line on stderr, which appears after a second and disappears at the end.
 
-    It is silent too without colours, because a moving line needs the same codes. `begin` names the current part, and
-    `done` counts.
+    Without a terminal, or with NO_COLOR, it prints nothing, because a moving line needs escape codes. `begin` names the
+    current part, and `done` counts its steps.
     """
 
     def __init__(self, console: "Console | None" = None, after: float = AFTER_SECONDS) -> None:
@@ -46,7 +46,7 @@ class Steps:
             self._live.stop()
 
     def begin(self, what: str, total: int = 0) -> None:
-        """Begin another part, of so many steps if known."""
+        """Begin the next part. `total` is the number of its steps, 0 if unknown."""
         self._what, self._count, self._total = what, 0, total
 
     def done(self, count: int = 1) -> None:
@@ -70,7 +70,7 @@ class Steps:
 
 
 def shown_while(what: str, items: Sequence[T]) -> Iterator[T]:
-    """Yield the items, and show the progress."""
+    """Yield the items, and show how many the caller has finished."""
     with Steps() as steps:
         steps.begin(what, len(items))
         for each in items:

@@ -22,21 +22,21 @@ from webhook.server.metric_table import TABLE
 
 TIMEOUT = 30.0
 MOST_BYTES = 32 * 2**20
-"""Bytes of an answer: some 100,000 series."""
+"""The most bytes that are read of an answer: some 100,000 series."""
 
 
 class NoAnswer(BadInput):
-    """A question without an answer; the text says why, and what to do."""
+    """A query without an answer, or a wrong option of it; the text says why, and what to do."""
 
 
 def require_since(since: str) -> None:
-    """Raise NoAnswer if that is not a duration of Prometheus."""
+    """Raise NoAnswer if `since` is not a whole number with one unit of m, h, d, w or y."""
     if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
         raise NoAnswer(f'--since: "{shown(since)}" is not a time; write a time such as 12h, 30d or 4w')
 
 
 def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Return the answer to a query, by the values of these labels. Raises NoAnswer."""
+    """Return the finite values of an instant query, by the values of these labels. Raises NoAnswer."""
     # 1. Ask.
     if urlsplit(prometheus).scheme not in ("http", "https"):
         problem = "is not an address; write one such as http://localhost:9090"
@@ -69,7 +69,7 @@ def numbers(prometheus: str, query: str, labels: Sequence[str]) -> dict[tuple[st
 
 
 class GpuHours(Shown, frozen=True):
-    """The GPU-hours of a tenant's pods on nodes, and their price; a flavor is empty if the policy has none."""
+    """The GPU-hours of a tenant's pods of a tier and flavor on nodes, and their price; "" for no flavor."""
 
     tenant: str
     tier: str
@@ -79,7 +79,7 @@ class GpuHours(Shown, frozen=True):
 
 
 def prices(prometheus: str) -> dict[str, float]:
-    """Return the price of a GPU-hour by flavor, for those that have one. Raises NoAnswer."""
+    """Return the price of a GPU-hour by flavor, for flavors that have a price. Raises NoAnswer."""
     found = numbers(prometheus, "max by (flavor) (gpu_tiers_gpu_hour_price)", ("flavor",))
     return {flavor: price for (flavor,), price in found.items()}
 
@@ -149,10 +149,10 @@ def loss_report(
 
 
 class LossRow(Shown, frozen=True):
-    """Evictions of a tenant's pods of a tier for pods of another; "" stands for none, and for unknown.
+    """Evictions of a tenant's pods of a tier for pods of the tier `evictor`; "" is none or unknown.
 
-    The rest, neither `saved` nor `not_saved`, is unknown. `lost` is None if no work was evicted, and `price` is that of
-    what was lost on GPUs of flavors with a price; None if no flavor has one.
+    Whether pods saved that are neither in `saved` nor in `not_saved` is unknown. `lost` is None if no work was lost.
+    `price` is the price of the lost GPU-hours on flavors with a price; None if no flavor has a price.
     """
 
     tenant: str
@@ -176,8 +176,8 @@ class LossRow(Shown, frozen=True):
 class LossReport(Shown, frozen=True):
     """The report. `unhooked` is the loss of pods without a hook, or with a program that ignores it.
 
-    `hook_would_save` is the part that a hook would have saved, in GPU-seconds, if its saves were like the reported
-    ones; None without reports.
+    `hook_would_save` is the part that a hook would have saved, in GPU-seconds, if each of these pods had lost as much
+    as a pod that saved loses on average; None if no pod saved.
     """
 
     since: str
@@ -190,9 +190,10 @@ _Counted = Mapping[tuple[str, ...], float]
 
 
 def growth(series: str, since: str) -> str:
-    """Return a query of how much a counter has grown: like increase(), and with the first event of a series.
+    """Return a query for the growth of a counter, with the first event of a series, which increase() misses.
 
-    It subtracts the start from the end. Only if a process restarted under the same name, it takes increase().
+    The query subtracts the value at the start from the one at the end. A counter that was reset in between, because a
+    process restarted under the same name, gets increase().
     """
     in_the_end = f"last_over_time({series}[{since}])"
     grown = f"{in_the_end} - ({series} offset {since} or 0 * {in_the_end})"
@@ -203,7 +204,11 @@ UNHOOKED = ("no-hook", "nothing-listens")
 
 
 def report_of(since: str, pods: _Counted, lost: _Counted, of_hour: Mapping[str, float]) -> LossReport:
-    """Return the report by the two counters and the prices of GPU-hours, the rows with the largest loss first."""
+    """Return the report, the rows with the largest loss first.
+
+    `pods` and `lost` are the growth of the two counters by label values, and `of_hour` the price of a GPU-hour by
+    flavor.
+    """
     groups: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for (tier, evictor, tenant, outcome), count in pods.items():
         if round(count):

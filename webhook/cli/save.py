@@ -45,7 +45,7 @@ class SaveAsked(msgspec.Struct, frozen=True):
 
 
 class Trainings(msgspec.Struct, frozen=True):
-    """The trainings to ask: all of a node, a tenant and a tier; each that is given narrows the choice."""
+    """The trainings to ask: those on a node, of a tenant and of a tier. Each field that is set narrows the choice."""
 
     node: str = ""
     tenant: str = ""
@@ -102,7 +102,7 @@ def save(
 
 
 async def _of_object(client: Client, policy: TierPolicy, namespace: str, what: Sequence[str]) -> list[Pod]:
-    """Return the running pods of an object. Raises BadInput."""
+    """Return the running pods of a workload, or the pod itself if it runs. Raises ApiError, BadInput."""
     tree = await object_named(client, policy.kinds, namespace, *kind_and_name(what))
     document = Document("the cluster", tree)
     trees: Sequence[Tree] | None = [tree]
@@ -115,12 +115,12 @@ async def _of_object(client: Client, policy: TierPolicy, namespace: str, what: S
 
 
 async def _chosen(client: Client, policy: TierPolicy, chosen: Trainings, namespace: str | None) -> AsyncIterator[Pod]:
-    """Yield the running pods of the trainings."""
+    """Yield the running pods on the node, of the tenant and of the tier, in one namespace or all."""
     homes = None
     if chosen.tenant:
         tenants = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
         (tenant,) = tenants_named({each.name: each for each in tenants}, [chosen.tenant])
-        if namespace:  # who may read no other one can ask about it too
+        if namespace:  # a user who may read only this namespace can ask too
             named = await stored_namespace(client, namespace)
             there = [named] if named else []
         else:
@@ -152,7 +152,7 @@ async def _ask(client: Client, pod: Pod, since: datetime) -> SaveAsked | None:
 
 
 async def _wait(client: Client, asked: list[SaveAsked], since: datetime, seconds: float) -> list[SaveAsked]:
-    """Wait for the leader's event about each pod."""
+    """Wait up to `seconds` for the event Saved or NotSaved of each pod; return the pods with their outcomes."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not all(each.outcome for each in asked):
         await asyncio.sleep(LOOK_SECONDS)

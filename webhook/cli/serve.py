@@ -1,4 +1,4 @@
-"""`gpu-tiers serve`. The server is imported at its start, so that no other command waits for that."""
+"""`gpu-tiers serve`: runs the webhook. It imports the server when it starts, so that `--help` does not wait for it."""
 
 import logging
 from functools import partial

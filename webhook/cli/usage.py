@@ -1,4 +1,4 @@
-"""`gpu-tiers usage`: the usage of each tenant's quota, now or over some time."""
+"""`gpu-tiers usage`: the usage of each tenant's quota, its GPU-hours over some time, or its unsaved work."""
 
 import asyncio
 from collections.abc import Sequence
@@ -128,9 +128,10 @@ def _line(tenant: TenantShown) -> Table:
 
 
 def bar(row: RowShown) -> str:
-    """Return a bar of the limit: pods on nodes, pods without a node, and reservations for pods and for the queue.
+    """Return a bar of BAR characters, which are the limit of the row.
 
-    Usage above the limit does not lengthen it.
+    They are pods on nodes, pods without a node, reservations for pods, those for the queue, and the rest. Usage above
+    the limit does not lengthen the bar.
     """
     ends = [min(round(sum(row.shares[:nth]) * BAR), BAR) for nth in (1, 2, 3, 4)]
     lengths = [after - before for before, after in pairwise((0, *ends, BAR))]

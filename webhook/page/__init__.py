@@ -1,1 +1,1 @@
-"""One page for people: posture, tenants, verdicts, preemptions, health. It shows the values of report."""
+"""One page for people: posture, GPUs, tenants, verdicts, preemptions, health, as values of webhook.report."""

@@ -15,8 +15,7 @@ NARROWEST = 300
 NAME, WHAT = 8.6, 6.6
 """The widths of a character in a box's two lines."""
 LANE, GAP, LEAVES = 26, 9, 18
-"""The distances: between the lines of two tiers, between their ends at one box, and to the start of a line below those.
-"""
+"""Distances: between the lines of two tiers, between their ends at a box, and from a box's middle to a line's start."""
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,7 +25,7 @@ FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, s
 def posture_picture(posture: Posture) -> str:
     """Return an SVG within a page, whose styles have its colours: of the text, and of the classes tier-0, tier-1, …
 
-    The page says next to it where the arrows do not hold.
+    It leaves out the exceptions for DRA, because the page lists them next to it.
     """
     return _drawn(replace(posture, dra=()), "", "")
 
@@ -64,7 +63,7 @@ def _size(posture: Posture) -> tuple[int, int]:
 
 
 def _exceptions(posture: Posture) -> list[str]:
-    """Return the lines below the tiers: where the arrows do not hold."""
+    """Return the lines below the tiers: the nodes on which nobody is evicted for GPUs by DRA."""
     return [f"Not for GPUs by DRA: {each.device_class} on {nodes_said(each.evicts_nobody_on)}" for each in posture.dra]
 
 

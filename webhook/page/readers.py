@@ -1,4 +1,4 @@
-"""Admits readers of the page that the API server knows and allows, and tells all others what to do.
+"""Admits readers of the page that the API server authenticates and allows; the answer to others says what to do.
 
 The API server answers who a token belongs to (TokenReview) and what that user may read (SubjectAccessReview), as for
 the applications behind kube-rbac-proxy.
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 RIGHT = "/gpu-tiers/page"
 """The nonResourceURL that a reader has to be allowed to `get`. The page itself is at /."""
 CACHE_SECONDS = 30.0
-"""The time for which an answer counts. A right that was removed is good for that long."""
+"""Seconds for which an answer is cached. A right that was removed still counts for so long."""
 MOST_CACHED = 1024
 AT_ONCE = 4
-"""Tokens that are checked at a time, so that a flood of wrong ones leaves connections to the reviews."""
+"""Tokens that are checked at a time, so that a flood of wrong ones leaves connections for the reviews."""
 
 WHO_ARE_YOU = (
     "This page needs a token of this cluster, in the header `Authorization: Bearer TOKEN`. "
@@ -55,11 +55,11 @@ class _Token(View, frozen=True):
 
 
 class TooMany(Exception):  # noqa: N818 - reads as what happened
-    """There are more unknown tokens at once than are checked."""
+    """Raised for another unknown token while AT_ONCE tokens are being checked."""
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """The user of a token, by the API server's name."""
+    """The user of a token: the name that the API server knows, and whether that user may read the page."""
 
     name: str
     allowed: bool
@@ -85,7 +85,7 @@ class Readers:
         if self._seats.locked():
             raise TooMany(f"{AT_ONCE} other tokens are being asked about")
         async with self._seats:
-            # 1. Whose token is it? An authenticator without audiences names none: its yes is for another audience.
+            # 1. Whose token is it? An authenticator that ignores audiences returns none: its yes is for another one.
             spec = {"token": token} | ({"audiences": list(self.audiences)} if self.audiences else {})
             found = await ask(self._client, "authentication.k8s.io/v1", "TokenReview", spec, _Token)
             if not found.authenticated or (self.audiences and not set(found.audiences or ()) & set(self.audiences)):

@@ -35,8 +35,8 @@ from webhook.report.tenants import TenantShown
 LONGEST_NAME = 253
 """Characters of a name in Kubernetes."""
 SECONDS = ("10", "30", "60", "300")
-"""The seconds after which the page may reload itself, for a screen on the wall. By default it doesn't, for slow
-readers."""
+"""The seconds after which the page may reload itself, for a screen on the wall. By default it doesn't reload, because
+readers may be slow."""
 MOST_TENANTS = 30
 
 
@@ -66,7 +66,7 @@ MOST_NAMED = 3
 
 
 class PageContent(msgspec.Struct, frozen=True):
-    """The content of the page. `health` has the problem of each checked thing, "" for none.
+    """The content of the page. `health` has the problem of each check, "" for none.
 
     `leader` is the replica that leads, "" for none, and `forward` the command that opens its page. `gpus` is None while
     this replica does not lead, or has not read all pods yet. `verdicts`, `preemptions` and `use` are all that this
@@ -91,7 +91,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
-        """Return the chosen tenant, or all; of very many only the worst off, the worst first."""
+        """Return the chosen tenant, or all. Of more than MOST_TENANTS, return those with problems or the most usage."""
         found = self.tenants
         if self.choice.tenant:
             return [each for each in found if each.name == self.choice.tenant]
@@ -108,7 +108,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def verdicts_chosen(self) -> Sequence[VerdictGroup]:
-        """Return the chosen verdicts, without admitted ones on request."""
+        """Return the latest chosen verdicts; on request only those with a refusal, also a softened one."""
         choice = self.choice
         chosen = (each for each in self.verdicts if choice.has(each.last.tenant, each.last.tier))
         return list(islice((each for each in chosen if each.last.reason or not choice.refused), SHOWN))
@@ -122,7 +122,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def evictions(self) -> Evictions:
-        """Return the shown evictions."""
+        """Return the numbers of the shown preemptions."""
         return Evictions.of(self.preemptions_chosen)
 
     @property
@@ -133,7 +133,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return the problems, a sentence each; none if all is well."""
+        """Return the problems of health checks, nodes and tenants, a sentence each."""
         tenants = [each.name for each in self.tenants if each.problems]
         of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
         lost = self.gpus.lost if self.gpus else ()
@@ -141,9 +141,9 @@ class PageContent(msgspec.Struct, frozen=True):
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_nodes, *of_tenants)
 
     def chart(self) -> tuple[str, str]:
-        """Return the chart, "" while there is nothing to draw, and why Prometheus gave nothing.
+        """Return the chart, "" while there is nothing to draw, and why it is not from Prometheus, if one is set.
 
-        It has the Prometheus' last day, or this replica's own counts.
+        The chart shows the last day by Prometheus, or else what this replica has counted.
         """
         tiers = [each.name for each in self.posture.tiers]
         drawn = use_chart(self.day.seen, tiers, self.day.evicted) if self.day else ""
@@ -203,13 +203,13 @@ def page_app(content: Content, readers: Readers | None = None) -> Starlette:
 
 
 WIDTH, HEIGHT, BOTTOM = 720, 120, 30
-"""The size of the lines, and of the preemptions below; stretched to the width of a window, unlike texts."""
+"""The width of the chart, and the heights of its lines and of the preemptions below. A window stretches the width."""
 TOP = 4
 POINTS = 144
 SHORTEST = 600.0
 """Seconds that have to be observed before there is a chart."""
 GAP = 1.5
-"""The gap between two samples, in usual distances, over which no line is drawn."""
+"""No line is drawn over a longer gap between two samples, as a multiple of the shortest gap."""
 
 
 def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evicted]) -> str:
@@ -249,7 +249,7 @@ def _lines(seen: Sequence[UseAt], tiers: Sequence[str], most: float) -> Iterator
 
 
 def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:
-    """Draw the preemptions of one time above each other, each in its tier's colour. Return also the most at a time."""
+    """Draw the preemptions of one time above each other, each in its tier's colour. Return also the highest number."""
     counted: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for each in evicted:
         counted[round(_x(each.time, seen) / WIDTH * POINTS)][each.tier] += each.pods

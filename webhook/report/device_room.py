@@ -16,8 +16,8 @@ EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the t
 class DeviceUse(msgspec.Struct, frozen=True):
     """The existing devices and the claims on them, with the known pods, by their uid.
 
-    `evictions` says who is evicted for devices, and `lower` whether a pod of a lower tier may be, except in the
-    namespaces that are `exempt`.
+    `evictions` are the sentences on who is evicted for devices. `lower` says whether a pod of a lower priority may be
+    evicted, except in the namespaces that are `exempt`.
     """
 
     there: Inventory
@@ -75,7 +75,7 @@ def _devices(count: Gpus) -> str:
 
 
 def _not_to_be_had(wanted: WantedDevices, fitting: Sequence[DeviceKey], use: DeviceUse) -> Iterator[str]:
-    """Yield the devices that a taint keeps from it, and the claims that hold some for nobody."""
+    """Yield sentences on devices with a taint that the request does not tolerate, and on claims reserved for no pod."""
     tainted: dict[str, list[str]] = {}
     for_nobody: dict[str, None] = {}
     for key in fitting:

@@ -1,4 +1,4 @@
-"""The reasons for an object's tier and hook, its next verdict, and what would change that: as values."""
+"""The reasons for an object's tier and hook, the verdict on its next pod, and what would change its tier."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
@@ -36,11 +36,11 @@ class ClassShown(Shown, frozen=True):
 
 
 class HookShown(Shown, frozen=True):
-    """The checkpoint hook that a pod would get. `there`: the pod has it; None without a pod.
+    """The checkpoint hook that a new pod would get. `there`: whether the existing pod has it; None without such a pod.
 
-    Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod. `uncut`
-    are the seconds that were asked for, if the tier leaves less. `max_at_risk` are the seconds of unsaved work after
-    which an existing pod is asked to save; 0 for no bound, or without a pod that reports.
+    Without a kind, `why_not` says why there is no hook. `template` is the path of the pod template, "" for a pod.
+    `uncut` are the seconds that were asked for, if the tier allows less, and otherwise 0. `max_at_risk` are the seconds
+    of unsaved work after which an existing pod is asked to save; 0 for no bound, or without a pod that reports.
     """
 
     kind: str = ""
@@ -92,13 +92,13 @@ class PodsNow(Shown, frozen=True):
 class Explained(ObjectVerdict, frozen=True, kw_only=True):
     """The verdict on one object of a cluster, with its context. Empty or None values do not apply to it.
 
-    The verdict is that on a new object; it is not `judged` if something for it could not be read. `message` is the
-    answer to its next create, if it lacks pods; `refused` is the refusal that its controller got, and `last_eviction`
-    the report of its last eviction. `waits_for` says what it would wait for, if its tenant queues pods, and `reserved`
-    are the nodes that are reserved for its pods. `mode_of_file` is that of a policy file that somebody names: the
-    cluster's `mode` is then unknown. `owned`: an existing pod has a controller. `templates` are the hooks of its pod
-    templates, or its own, and `autoscaler` is what its pods tell autoscalers. `may_name` are the tiers that the user
-    may name there; None if anyone may name all.
+    The verdict is on the object as if it were created now; it is not `judged` if a fact could not be read. `message` is
+    the refusal of its next pod, `refused` the refusal that its controller got, and `last_eviction` the report of its
+    last eviction. `waits_for` says what its next pod would wait for in the queue, and `reserved` are the nodes that are
+    reserved for its pods. `mode_of_file` is the mode of a policy file that the user names; the cluster's `mode` is then
+    unknown. `owned`: the object has a controller. `templates` are the hooks of its pod templates, or its own, and
+    `autoscaler` is what its pods tell autoscalers. `may_name` are the tiers that the user may name in the namespace;
+    None if anyone may name all.
     """
 
     judged: bool = True
@@ -128,7 +128,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def demotion(self) -> str:
-        """Return the tier of a new one, if its tenant has no room for it in its tier. A gang keeps its first answer."""
+        """Return the sentence on the lower tier that a new pod would get, or that a booked gang keeps; "" for none."""
         given, tenant = self.assignment, self.tenant.name if self.tenant else ""
         if given is None or given.demoted_from is None:
             return ""
@@ -143,7 +143,7 @@ class Explained(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> str:
-        """Return what keeps its next pod from running, as far as gpu-tiers knows; "" for nothing."""
+        """Return why its next pod would be refused, or what it would wait for in the queue; "" for neither."""
         return f"would be refused now: {self.message}" if self.message else self.waits_for
 
     @property
@@ -177,10 +177,10 @@ def why_it_differs(assigned_by: str, *, owned: bool) -> str:
 
 
 class TierOf(NamedTuple):
-    """The owner in whose own field somebody asked for a tier, and the outermost owner, "" for none.
+    """The `bearer` is the owner in whose own field somebody asked for a tier, `owner` the outermost one; "" for none.
 
-    Both are as kubectl takes them. `replace` is the command that replaces its pods, "" where none does. `group` is its
-    PodGroup, and `next_pod` what happens to its next pod now.
+    Both are written as in kubectl: job/train. `replace` is the command that replaces its pods, "" if none does. `group`
+    is its PodGroup, and `next_pod` what happens to its next pod now.
     """
 
     bearer: str
@@ -194,9 +194,9 @@ class TierOf(NamedTuple):
 class Replaces(NamedTuple):
     """The ways in which pods can be replaced. `deletable`: a Job goes on if its pods are deleted.
 
-    `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for one that isn't ready, and its
-    or a DaemonSet's strategy may leave them. `surges`: a rollout makes new pods before it ends old ones. `paused`: it
-    makes none.
+    `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for a pod that isn't ready, and
+    the updateStrategy (OnDelete, partition) of a StatefulSet or a DaemonSet may leave pods. `surges`: a rollout makes
+    new pods before it ends old ones. `paused`: it makes none.
     """
 
     deletable: bool = False
@@ -208,7 +208,7 @@ class Replaces(NamedTuple):
 def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, how: Replaces) -> str:
     """Return the command by which a workload's pods are replaced by others, which may have another tier; "" for none.
 
-    The template of a Job can't be changed.
+    A Job whose template names the tier has no such command, because its template can't be changed.
     """
     if kind.group == "apps" and kind.kind in ("StatefulSet", "DaemonSet") and how.not_replaced:
         return f"kubectl delete pod {how.not_replaced} -n {namespace}"
@@ -224,8 +224,8 @@ def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, h
 def job_outlasts_deletions(job: Tree, pods: Collection[Tree]) -> bool:
     """Tell whether a Job goes on if all of its running pods are deleted, because it counts each as failed.
 
-    It counts them whatever its podReplacementPolicy is, also pods that never ran (isPodFailed in the Job controller of
-    Kubernetes). Those in a queue would lose their position.
+    It counts them under every podReplacementPolicy, also pods that never ran (isPodFailed in the Job controller of
+    Kubernetes). False for queued pods, because they would lose their position.
     """
     limit, failed = at(job, "spec.backoffLimit"), at(job, "status.failed")
     counted = (failed if isinstance(failed, int) else 0) + len(pods)
@@ -236,11 +236,11 @@ def job_outlasts_deletions(job: Tree, pods: Collection[Tree]) -> bool:
 
 
 def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_of: str, keeps: str) -> Iterator[str]:
-    """Yield what would give it another tier, a sentence each.
+    """Yield sentences on what would give the object another tier.
 
-    `others` are the tiers that it may have instead, and `default_of` is the part of the policy that gave its tier.
-    `keeps` is the tier of existing pods, which nothing changes: if somebody wrote another one, the answer is how to
-    have that.
+    `others` are the tiers that it may have instead. `default_of` is the field that gave it its tier by default. `keeps`
+    are the tiers of existing pods, which nothing changes. If somebody wrote another tier, the answer is how pods get
+    that one.
     """
     bearer, owner, namespace, replace = its[:4]
     step, asked, wanted = given.step, given.asked, given.tier.name if given.tier else ""

@@ -73,7 +73,7 @@ NO_TIER = "no tier"
 
 
 OnNode = tuple[str, Holding, Decimal]
-"""A node, what a pod holds there, and its counted GPUs: a claim that pods share counts once."""
+"""A node, the charge of a pod on it, and the pod's counted GPUs: a claim that pods share counts once."""
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class TierGpus(Shown, frozen=True):
 
 
 class Waits(Shown, frozen=True):
-    """A workload's pending pods, for `gpus` in all. `why` is that of the oldest one."""
+    """A workload's pending pods, for `gpus` in all. `why` is the reason of the oldest pod."""
 
     namespace: str
     workload: str
@@ -178,7 +178,7 @@ def gpus_now(
     shown = (
         TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
     )
-    # The unused GPUs; a node whose GPUs are all claimed may hold more.
+    # The unused GPUs. Pods may use more than a node's plugin offers, if they claim GPUs by DRA.
     left = [(each.open, max(each.gpus - on_node[each.name], Decimal(0))) for each in nodes or ()]
     free, closed = (
         None if nodes is None else as_number(sum((gpus for is_open, gpus in left if is_open == wanted), Decimal(0)))
@@ -199,7 +199,7 @@ def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: I
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0
-"""Seconds between two samples, and for which they are stored."""
+"""The seconds between two samples, and the seconds for which samples are stored."""
 
 
 class UseAt(msgspec.Struct, frozen=True):
@@ -218,7 +218,7 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class DayOfUse(msgspec.Struct, frozen=True):
-    """The last day by a Prometheus, the oldest first; `problem` says why there is none."""
+    """The last day by a Prometheus, the oldest samples and preemptions first; `problem` says why there are none."""
 
     seen: tuple[UseAt, ...] = ()
     evicted: tuple[Evicted, ...] = ()
@@ -242,7 +242,7 @@ class UseOverTime:
             self._history.append(UseAt(now, dict(by_tier)))
 
     def forget(self) -> None:
-        """Forget all, because another process counts from now on, which would leave a gap."""
+        """Forget all samples, because another process counts from now on, and later samples would leave a gap."""
         self._history.clear()
 
     def __iter__(self) -> Iterator[UseAt]:

@@ -1,7 +1,7 @@
 """The recent verdicts and preemptions of a replica, with the saves of the victims, and the mark of a replica.
 
-By its mark a replica answers the dry run of `gpu-tiers check`: a warning with its state. It is added in every mode,
-also to a refusal. A create that is no dry run is never marked.
+The mark is a warning with the replica's state, for the dry run of `gpu-tiers check`. A replica adds it in every mode,
+also to a refusal, and never to the answer for a create that is no dry run.
 """
 
 from collections import OrderedDict
@@ -14,15 +14,15 @@ from webhook.policy.checkpoint.work_lost import Outcome, Work, summed
 from webhook.report.shown import Shown
 
 MOST_VERDICTS = 500
-"""Groups of verdicts that are stored; the least recently extended one goes first."""
+"""The most groups of verdicts that are stored; the group whose last verdict is oldest is dropped first."""
 
 
 class VerdictShown(Shown, frozen=True):
-    """An answer. `outcome` is in words: admitted, queued, refused, would be refused, try
-    again; `why` is a sentence or a step.
+    """A verdict. `outcome` is one of: admitted, queued, refused, would be refused, try again.
 
-    `time` is in seconds since 1970. `workload` is the object's controller, or the object; `reason` names the refusal,
-    also a softened one.
+    `why` is the refusal's sentence, or the annotation assigned-by. `time` is in seconds since 1970. `workload` is the
+    outermost owner, or else the controller or the object itself. `reason` is that of the refusal, also in Warn and
+    Audit; "" without a refusal.
     """
 
     time: float
@@ -39,7 +39,7 @@ class VerdictShown(Shown, frozen=True):
 
 
 class VerdictGroup(Shown, frozen=True):
-    """Equal verdicts on a workload's objects. `since`: the first, in seconds since 1970."""
+    """Like verdicts on a workload's objects. `since`: when the first was given, in seconds since 1970."""
 
     last: VerdictShown
     times: int
@@ -69,17 +69,17 @@ class VerdictGroups:
 EVENT = "PreemptionOutcome"
 """The reason of the events about preemptions, on the victims' workloads."""
 MOST_PREEMPTIONS = 1000
-"""Preemptions that are stored; the oldest goes first."""
+"""The most preemptions that are stored; the oldest is dropped first."""
 
 NOT_KNOWN = ""
-"""The GPUs of a pod that ended while nobody led. Its tier is unknown too."""
+"""The value of `PodShown.gpus` for a pod that ended while no replica led. Its tier is unknown too."""
 
 
 class PodShown(Shown, frozen=True):
     """A pod as it was: `tier` and `tenant` are "" for none, `gpus` in GPUs as Kubernetes writes quantities.
 
-    `hook` is the kind of hook by which it saves, as far as the pod shows it; "" if it was not read. `flavor` is that of
-    its GPUs, "" if it is not known.
+    `hook` is the kind of hook by which it saves, as far as the pod shows it; "" if the pod was not read. `flavor` is
+    the flavor of its GPUs, "" if unknown.
     """
 
     namespace: str
@@ -126,14 +126,14 @@ NOT_SAVED = ("not-saved", "nothing-listens")
 
 
 def saved_share(pods: int, saved: int, not_saved: int) -> str:
-    """Return how many evicted pods saved, as a share of those of which it is known."""
+    """Return how many evicted pods saved, as a share of the pods whose outcome is known."""
     known = saved + not_saved
     share = f"{saved} of {known} saved ({saved / known:.0%})" if known else "0 saved"
     return f"{share}, {pods - known} unknown" if pods > known else share
 
 
 class Evictions(Shown, frozen=True):
-    """The number of shown evictions, how many of them are known to have saved or not, and their known loss."""
+    """The number of shown evictions, how many pods are known to have saved or not, and the known loss of work."""
 
     pods: int
     saved: int
@@ -167,11 +167,11 @@ ANNOTATION = "gpu-tiers.dev/check"
 """The annotation of a pod that asks for marks."""
 _BEGIN = f"{ANNOTATION}: "
 MOST_NAME = 63
-"""Characters of a replica's name, because the API server cuts a warning of more than 256."""
+"""The most characters of a replica's name, because the API server cuts a warning of more than 256."""
 
 
 class ReplicaMark(msgspec.Struct, frozen=True):
-    """The webhook and replica that answered, its active policy, and the age of its knowledge.
+    """The webhook and replica that answered, the digest of its active policy, and the age of its watches.
 
     `taken`: its policy file is active. `watches`: seconds since the most silent watch had an event. `certificate`: when
     its serving certificate expires, as a Unix time.

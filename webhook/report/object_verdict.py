@@ -19,9 +19,9 @@ NONE = "none"
 
 
 class VerdictName(StrEnum):
-    """The verdict's name. An object is denied if any of its pods is, and demoted or queued likewise.
+    """The verdict's name. An object is denied if any of its pods is; else demoted if any is; else queued if any is.
 
-    It is queued only if there is no room for it: `onExceed: Hold` admits at once what has room.
+    A pod is queued only if there is no room for it: with `onExceed: Hold` a pod with room starts at once.
     """
 
     ALLOWED = "Allowed"
@@ -45,10 +45,9 @@ class HookDue(Shown, frozen=True):
 class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one object, judged by itself as if it were created now in Enforce.
 
-    `tiers` are several only if its kind is unknown and its parts differ, and `assignment` is the one that decides.
-    `message` is the first refusal with its `reason`, "" for none. `hooks` are those of its pods, and `on_exceed` is
-    what happens to them if a row is full. `source` is its place in a file, "" in a cluster. `adoption`: no tier evicts
-    yet.
+    `tiers` are several only if its kind is unknown and its parts differ; `assignment` is the first of theirs. `message`
+    is the first refusal, "" for none, and `reason` its reason. `hooks` are those of its pods, and `on_exceed` is what
+    happens to them if a row is full. `source` is its file and line, "" in a cluster. `adoption`: no tier evicts yet.
     """
 
     kind: str
@@ -118,11 +117,11 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(_ABOVE_QUOTA[each] for each in self.on_exceed) or "no row counts it"
 
     def as_fields(self) -> dict[str, Any]:
-        """Return its fields by name, for a verdict with more fields."""
+        """Return its fields by name, to make a subclass with more fields."""
         return {name: getattr(self, name) for name in ObjectVerdict.__struct_fields__}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that each answer has of an object (docs/questions.md); null if there is nothing to say."""
+        """Return the fields that every answer has for an object (docs/questions.md); empty ones are null."""
         return {
             "kind": self.kind,
             "group": self.group,

@@ -1,6 +1,6 @@
-"""The reason why a pod finds no GPU: the nodes that would accept it, and the holders of their GPUs.
+"""The reason why a pod finds no GPU: the nodes that would accept it, and the pods that use their GPUs.
 
-kube-scheduler decides. This shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
+kube-scheduler decides. This module shows its choices, by GPUs, labels, affinity, taints and priority. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -24,7 +24,10 @@ MOST_NAMED = 3
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A pod that waits for GPUs. `evicts`: by priority, nobody ("never"), or nobody until adoption ends."""
+    """A pod that waits for GPUs. `evicts`: pods of a lower priority, nobody, or nobody until adoption ends.
+
+    `nominated` is the node on which the scheduler makes room for it, "" for none.
+    """
 
     asks: Asked
     priority: int
@@ -34,7 +37,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class NodeForPod(msgspec.Struct, frozen=True):
-    """A node with GPUs. `obstacle` says why it does not accept the pod, whatever room it has; "" if it does."""
+    """A node with GPUs. `obstacle` says why it would not accept the pod even with free GPUs; "" if it would."""
 
     name: str
     gpus: Asked
@@ -44,8 +47,8 @@ class NodeForPod(msgspec.Struct, frozen=True):
 class GpuHolder(msgspec.Struct, frozen=True):
     """A pod on a node, with its GPUs. `tenant` is "" for none, and None if unknown.
 
-    `ends_in`: it is terminating, and this is the rest of its grace period. `work` is the work that it would lose now,
-    None without any; `created` shows which of two equal pods is older.
+    `ends_in` are the seconds left of its grace period if it is terminating. `work` is the work that it would lose now,
+    None without any. `created` is in RFC 3339; among pods of one priority the younger is evicted first.
     """
 
     name: str
@@ -60,7 +63,7 @@ class GpuHolder(msgspec.Struct, frozen=True):
 
 
 class Holders(Shown, frozen=True):
-    """Pods that hold GPUs on nodes that would accept the waiting one, and why it can't take theirs."""
+    """Pods that use GPUs on nodes that would accept the waiting pod, and why it may or may not evict them."""
 
     tier: str
     tenant: str
@@ -76,7 +79,7 @@ class Holders(Shown, frozen=True):
 class Room(Shown, frozen=True):
     """The room for a pod that waits for GPUs.
 
-    `free` is by node, of those that would accept it; None if the pods on them are unknown.
+    `free` are the unused GPUs of each node that would accept it; None if the pods on these nodes are unknown.
     """
 
     asks: str
@@ -132,7 +135,10 @@ class NodeRoom:
 
 
 def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iterable[GpuHolder] | None) -> Room:
-    """Return the room for a pod on nodes, with all pods on them; without `holders` only what the nodes show."""
+    """Return the room for a pod on nodes, by all pods on them. `nodes` and `holders` are None if they were not read.
+
+    Without `holders`, say only what the nodes show, such as that no node is large enough.
+    """
     asks = " and ".join(f"{written(gpus)} {name}" for name, gpus in waiting.asks.items())
     if nodes is None:
         return Room(asks, (), None)
@@ -168,9 +174,9 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
 
 
 def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], own: Iterable[GpuHolder]) -> Room:
-    """Return what nodes and the pods of its own namespace show, for who may not read those of others.
+    """Return what nodes and the pods of its own namespace show, for a user who may not read other namespaces' pods.
 
-    Nodes alone are no reason why it waits: some are large enough and accept it. `free` is known if these pods use all.
+    Some nodes have to be large enough and accept the pod. `free` is known only if its namespace's pods use all GPUs.
     """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), own)
     (name, gpus), *_ = waiting.asks.items()
@@ -189,9 +195,9 @@ def room_by_own_pods(asks: str, waiting: Waiting, nodes: Sequence[NodeForPod], o
 
 
 def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
-    """Return a pod that the waiting one could evict, on a node that would have room for it then; None for none.
+    """Return the pod of the lowest priority that the waiting one could evict to have room; None for none.
 
-    None too if a node has room already, or after pods that end: then it waits for something else.
+    None too if a node has room already, or after terminating pods end: then the pod waits for something else.
     """
     large = _large_nodes(waiting, (each for each in nodes if not each.obstacle), holders)
     if waiting.evicts != "lower" or any(each.has_room(without=each.ending) for each in large.values()):
@@ -201,7 +207,7 @@ def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
 
 
 def _large_nodes(waiting: Waiting, nodes: Iterable[NodeForPod], holders: Iterable[GpuHolder]) -> dict[str, NodeRoom]:
-    """Return the nodes with enough GPUs for it, whoever holds them, with the pods on them."""
+    """Return the nodes that would have enough GPUs for the pod if they were empty, with the pods on them."""
     every = {each.name: NodeRoom(each, waiting) for each in nodes}
     large = {name: each for name, each in every.items() if each.has_room()}
     for holder in holders:
@@ -257,7 +263,7 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
             "Or ask for fewer GPUs in each pod."
         )
     else:
-        # The scheduler prefers nodes where the evictions lose least.
+        # The scheduler chooses the node, and not by the lost work, so report the largest loss of any node.
         works = [[each.work for each in _victims(node) if each.work] for node in nodes.values()]
         work = max((summed(each) for each in works if each), key=lambda each: each.gpu_seconds, default=None)
         loses = f"; evicting them now loses {work}" if work else ""
@@ -268,7 +274,10 @@ SOON = "If it does not within seconds, its own words say why."
 
 
 def _victims(node: NodeRoom) -> list[GpuHolder]:
-    """Return the scheduler's victims: of the lower pods, the most important stay while there is room."""
+    """Return the pods that the scheduler would evict on a node; none if that makes no room.
+
+    The most important of the lower pods stay, as many as leave room.
+    """
     gone = node.lower
     if not node.has_room(without=gone):
         return []
@@ -282,7 +291,7 @@ def _victims(node: NodeRoom) -> list[GpuHolder]:
 def grouped(entries: Iterable[tuple[GpuHolder, str, object, Decimal]]) -> tuple[Holders, ...]:
     """Return the pods by tier, tenant and reason, the highest priority first.
 
-    An entry is a pod, the reason, and the GPUs of a unit, which is the pod itself or a device: each counts once.
+    An entry is a pod, the reason, and the GPUs of the pod itself or of a device, with a key by which it counts once.
     """
     groups: dict[tuple[int, str, str, str], tuple[set[str], dict[object, Decimal]]] = {}
     for pod, why, unit, gpus in entries:

@@ -26,10 +26,10 @@ from webhook.sentences.sentence import sentence
 class TierPosture(Shown, frozen=True):
     """A tier: its victims, its evictors, the workloads that get it by default, and their saves at an eviction.
 
-    `workloads` are workload types, and "any other" for the default tier. `hooks` have each type that saves if it runs
-    there, whatever its own tier. `refused` says why no pod can get it now, nor its value. `at_risk` is the loss if all
-    its training pods were evicted now, if requested. `max_at_risk` are the seconds of unsaved work after which its pods
-    are asked to save.
+    `workloads` are workload types, and "any other" for the default tier. `hooks` are those of each type that saves, if
+    its pods run in this tier. `refused` says why pods of this tier are refused now; its value is then the policy's.
+    `at_risk` is the loss if all its training pods were evicted now, None unless requested. `max_at_risk` are the
+    seconds of unsaved work after which its pods are asked to save.
     """
 
     name: str
@@ -46,7 +46,7 @@ class TierPosture(Shown, frozen=True):
 
 
 class ClassPosture(Shown, frozen=True):
-    """A PriorityClass that is not a tier's and whose pods evict those of some tiers."""
+    """A PriorityClass of no tier, and the tiers whose pods its pods evict."""
 
     name: str
     value: int
@@ -101,7 +101,7 @@ class NodeReservation(Shown, frozen=True):
 
     @classmethod
     def of(cls, found: Reservation, pod: str = "") -> Self:
-        """Return it with this pod, or with the first of its pods."""
+        """Return the reservation as it is shown to this pod, or to others with the name of its first pod."""
         pods, others = pod or found.name, len(found.pods) - 1
         pods += f" and {others} other pod{'s' if others > 1 else ''}" if others > 0 else ""
         return cls(found.nodes, pods, found.tier, datetime.fromtimestamp(found.until, UTC).strftime(RFC_3339))
@@ -146,7 +146,7 @@ def posture_of(
 ) -> Posture:
     """Return the posture of a policy, with the known tenants and PriorityClasses of a cluster.
 
-    A tier whose PriorityClass is missing or differs in the cluster counts as the policy has it.
+    A tier whose PriorityClass is missing or differs in the cluster is `refused`, and has the policy's value.
     """
     live, refused = dict[str, PriorityClass](), dict[str, str]()
     for tier in policy.tiers:
@@ -211,10 +211,9 @@ def _lower(own: PriorityClass, live: Mapping[str, PriorityClass]) -> tuple[str, 
 
 
 def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
-    """Yield how the victims of a tier save, by the policy without annotations.
+    """Yield how victims in a tier save, by the policy and without annotations.
 
-    The hook goes by a workload's type, whatever its tier, because a label, a ceiling or a demotion may have changed
-    that.
+    All workload types are listed, because a label, a ceiling or a demotion may put any type into the tier.
     """
     given = policy.checkpoint
     of_tier = given.tiers.get(tier.name)

@@ -1,4 +1,4 @@
-"""The values that people and programs see. Their JSON has the field names of Kubernetes' style."""
+"""The base of values that people and programs see, whose JSON has field names in camelCase as in Kubernetes."""
 
 import re
 from decimal import Decimal
@@ -10,15 +10,15 @@ Gpus = int | float
 
 
 class Shown(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of an answer: gpusPerPod in JSON is gpus_per_pod here."""
+    """A part of an answer. The field gpus_per_pod is gpusPerPod in JSON."""
 
 
 _SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
-"""The first segment of the webhook's paths. The API server names them if it gets no answer."""
+"""The secret first segment of the webhook's paths, which the API server prints if it gets no answer."""
 
 
 def without_secret(said: str) -> str:
-    """Hide the secret path in the API server's words, because a pipeline or a ticket stores the output."""
+    """Replace the secret in paths of the API server's message, because pipelines and tickets store the output."""
     return _SECRET.sub("SECRET", said)
 
 

@@ -23,9 +23,9 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 class RowShown(Shown, frozen=True):
     """A row of a quota, in GPUs. `left` is neither used nor reserved, here or in a row that counts the same pods too.
 
-    Whether GPUs of the cluster are free does not matter to it.
+    `left` does not say whether GPUs of the cluster are free.
 
-    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` is for the head of the queue alone.
+    `reserved` is booked for pods that are not seen yet, and `reserved_for_queue` only for the head of the queue.
 
     `pending` is the part of `used` of pods without a node, as of ten to twenty seconds ago.
 
@@ -76,10 +76,10 @@ class RowShown(Shown, frozen=True):
 
 
 class QueuedShown(Shown, frozen=True):
-    """A queued workload. `uid` is its pods' owner's.
+    """A queued workload. `uid` is the uid of its pods' owner, and `nth` its position.
 
-    `short` is a row without room for it, or the budget if it is `for_hours`; "" for none. `per` is how often
-    that budget has new hours, and `behind` the position of the one that it may not pass, 0 for none.
+    `short` is a row without room for it, or a used up budget if it waits `for_hours`; "" for none. `per` is how often
+    that budget has new hours, and `behind` the position of the workload that it may not pass, 0 for none.
     """
 
     nth: int
@@ -139,11 +139,11 @@ class BudgetShown(Shown, frozen=True):
 
 
 class TenantShown(Shown, frozen=True):
-    """A tenant. `problems` are sentences of conditions with a problem, and `queue_order` is one if it has a queue.
+    """A tenant. `problems` are sentences on what is wrong with it, and `queue_order` on its queue, "" without one.
 
     `grants` are sentences on the grants that apply now.
 
-    `not_ready` is the one of Ready, if its quota is not or only partly active.
+    `not_ready` is reason and message of the condition Ready, if its quota is not or only partly active.
     """
 
     name: str
@@ -163,7 +163,7 @@ def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
 
 
 def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantShown:
-    """Return a TenantQuota by its own status; one that nobody has counted yet has no rows.
+    """Return a TenantQuota by its own status. Before the leader's first count it has no rows.
 
     `flavors` have the prices of GPU-hours.
     """
@@ -204,7 +204,7 @@ def _budgets(tenant: Tenant, status: Status, flavors: Iterable[Flavor]) -> Itera
 
 
 def not_ready(found: TenantQuota) -> str:
-    """Return why a quota is not, or only partly, active, by its condition Ready; "" if it is, or nobody has looked."""
+    """Return reason and message of a false condition Ready, so the quota is not or only partly active; "" otherwise."""
     ready = next((each for each in _trees(found.status.get("conditions")) if each.get("type") == "Ready"), {})
     is_false = ready.get("status") == "False"
     return f"{ready.get('reason', 'NotReady')}: {ready.get('message', '')}" if is_false else ""
@@ -234,9 +234,9 @@ def _number(value: object) -> int:
 
 
 def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant | None) -> Iterator[RowShown]:
-    """Yield the rows. Of none is more left than of the total, or of another row that counts its pods too.
+    """Yield the rows. A row has no more left than the total, or any other row that counts all of its pods.
 
-    Where a budget is used up that counts them, nothing is left, and what is beyond is up to the budget.
+    If a used up budget counts its pods, nothing is left, and the budget's action applies to further pods.
     """
     holds = frozenset(row.label for row in tenant.rows if row.has_queue) if tenant else frozenset[str]()
     rows = [(each, _row(each, holds, pending)) for each in usage]
@@ -269,7 +269,7 @@ def _row(usage: dict[str, Any], holds: frozenset[str], pending: dict[str, Gpus])
 
 
 def _gpus(text: object) -> Decimal:
-    """Return the GPUs; 0 for a value that we did not write."""
+    """Return the number of GPUs; 0 if the text is not a finite number, because anybody may have written it."""
     try:
         number = Decimal(str(text))
     except InvalidOperation:

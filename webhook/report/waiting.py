@@ -13,8 +13,8 @@ from webhook.report.pending import Room
 from webhook.report.shown import Shown, without_secret
 
 FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
-"""The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and
-KubeRay the last two."""
+"""The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and the
+last two KubeRay."""
 REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
 """The reasons of refusals; the last two are gpu-tiers' own."""
 UPDATE_REFUSED = "UpdateRefused"
@@ -22,7 +22,7 @@ UPDATE_REFUSED = "UpdateRefused"
 
 LONGEST_WAIT: Mapping[str, timedelta] = MappingProxyType({"Job": timedelta(minutes=1)})
 ANY_LONGEST_WAIT = timedelta(seconds=1000)
-"""The longest wait of a controller between two tries (docs/quota.md#when-controllers-retry)."""
+"""The longest wait between two tries of a controller of another kind (docs/quota.md#when-controllers-retry)."""
 SHORTEST_WAIT = timedelta(seconds=1)
 AT_ONCE = timedelta(minutes=1)
 """The time within which events of a controller and gpu-tiers are about the same: the controller's own sentence counts.
@@ -35,10 +35,10 @@ _UNREACHED = re.compile(r'failed calling webhook "[^"]{1,253}\.gpu-tiers\.dev"')
 
 
 class RefusedPods(Shown, frozen=True):
-    """The refusal that a controller got. `tries_again` is the latest time of its next try.
+    """The last refusal that a controller got. `times` and `since` also count its earlier events of the same reason.
 
-    `ours`: gpu-tiers refused it, not a ResourceQuota or another webhook. `unreached`: the API server did, because
-    gpu-tiers did not answer it.
+    `tries_again` is the latest time of its next try. `ours`: gpu-tiers refused it, not a ResourceQuota or another
+    webhook. `unreached`: the API server refused it, because gpu-tiers did not answer.
     """
 
     controller: str
@@ -67,10 +67,10 @@ class RefusedPods(Shown, frozen=True):
 
 
 def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None = None) -> RefusedPods | None:
-    """Return the newest event about a refusal; None if there is none.
+    """Return the newest refusal in these events; None if there is none.
 
-    Controllers double the wait after each try, so the next wait is about as long as all before it since a pod was
-    admitted: `created` is when the newest pod was, by the uid of its controller.
+    Controllers double the wait after each try, so the next wait is about as long as all waits since a pod was admitted.
+    `created` is when the newest pod was created, by the uid of its controller.
     """
     found: list[tuple[datetime, datetime, Tree]] = []
     for each in events:
@@ -83,7 +83,7 @@ def refused_pods(events: Iterable[Tree], created: Mapping[str, datetime] | None 
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
     last, _, event = next((each for each in reversed(newest) if each[2].get("reason") in FAILED_CREATES), found[-1])
     about = event.get("involvedObject") or {}
-    # Another sentence makes another event of the same object.
+    # An object has a separate event for each different message.
     alike = [each for each in found if _sort(each[2]) == _sort(event)]
     first = min(each[1] for each in alike)
     let_in = (created or {}).get(about.get("uid", ""), first)
@@ -142,7 +142,7 @@ def long_time(time: timedelta) -> str:
 class Eviction(Shown, frozen=True):
     """An eviction reported by gpu-tiers, once its outcome was known, or else by the scheduler.
 
-    `number` is how many are reported of this object, this one last.
+    `number` is how many evictions are reported of this object; this is the last one.
     """
 
     at: datetime
@@ -160,7 +160,7 @@ JOB_BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
 
 
 def ignores_failures(job: Tree) -> bool:
-    """Tell whether a Job's podFailurePolicy ignores failures: the status omits them, but they lengthen the wait."""
+    """Tell whether a Job's podFailurePolicy ignores any failures. The status omits them, but they lengthen the wait."""
     rules = at(job, "spec.podFailurePolicy.rules")
     return isinstance(rules, list) and any(at(each, "action") == "Ignore" for each in rules)
 
@@ -168,7 +168,7 @@ def ignores_failures(job: Tree) -> bool:
 def next_pod_of_job(failed: int, last: datetime) -> datetime:
     """Return when a Job's controller makes its next pod at the latest, by its failed pods and the time of the last.
 
-    A pod that succeeded since the first of them makes it earlier.
+    It is earlier if a pod has succeeded since the first failure.
     """
     doublings = min(max(failed - 1, 0), 6)
     return last + min(JOB_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
@@ -197,7 +197,8 @@ class Standing(Shown, frozen=True):
 class WhyPending(Shown, frozen=True):
     """The reasons why an object's pods do not run. `sentences` have the causes, the most important first.
 
-    `pod` is the examined one, `retry` makes the controller try again at once. `waits`: it does not run.
+    `pod` is the name of the examined pod. `retry` is the command that makes the controller try again at once. `waits`:
+    the object waits for something.
     """
 
     object: str
@@ -237,12 +238,12 @@ def standing(pod: Tree, now: datetime | None = None) -> Standing:
 
 
 def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
-    """Yield the pods that have not ended: they hold their GPUs."""
+    """Yield the pods that are neither Succeeded nor Failed, also pending ones."""
     return (each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
 
 
 def failed_at(pod: Tree) -> datetime | None:
-    """Return when the last failed container of a pod ended; None if none failed, or it is unknown."""
+    """Return when the last container of a failed pod ended; None if the pod has not failed, or it is unknown."""
     status = pod.get("status") or {}
     ends = [_time(at(each, "state.terminated.finishedAt")) for each in status.get("containerStatuses") or ()]
     return max(filter(None, ends), default=None) if status.get("phase") == "Failed" else None
@@ -253,7 +254,7 @@ def gates_said(gates: Iterable[str]) -> str:
 
 
 def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
-    """Return the scheduler's own words: of the pod's condition, or of its newest event; "" before it has looked."""
+    """Return the scheduler's message in the pod's condition, or else in the newest event; "" if there is none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     unscheduled = [each for each in conditions if each.get("type") == "PodScheduled" and each.get("status") == "False"]
     messages = [str(each["message"]) for each in unscheduled if each.get("message")]
@@ -266,17 +267,17 @@ def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
 
 
 def lacks_a_volume(scheduler: str) -> bool:
-    """Tell whether it waits for claims that bind before a pod is scheduled, and that have no volume yet."""
+    """Tell whether the scheduler waits for claims that bind before a pod is scheduled, and have no volume yet."""
     return "unbound immediate PersistentVolumeClaims" in scheduler
 
 
 def lacks_of(scheduler: str, name: str) -> bool:
-    """Tell whether a scheduler finds too little of a resource."""
+    """Tell whether the scheduler's message says that too little of a resource is free."""
     return f"Insufficient {name}" in scheduler
 
 
 def waits_for_gpus_alone(scheduler: str) -> bool:
-    """Tell whether a scheduler names nothing but GPUs, and has not looked for pods to evict."""
+    """Tell whether the scheduler's message gives no reason but GPUs, and no result of a preemption."""
     return _ANOTHER_REASON.search(scheduler) is None
 
 
@@ -287,7 +288,7 @@ _ANOTHER_REASON = re.compile(
 
 
 def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
-    """Return why Kueue has not admitted the Workload of one of these objects; "" if it has, or there is none."""
+    """Return Kueue's message on why the Workload of one of these objects is not admitted; "" for none."""
     for each in workloads:
         owners = (each.get("metadata") or {}).get("ownerReferences") or ()
         if any(owner.get("uid") in uids for owner in owners):

@@ -1,1 +1,1 @@
-"""The composition root: ASGI, TLS, probes, drain, metrics."""
+"""The server process: wires all parts, and serves them with TLS, probes, metrics and a drain."""

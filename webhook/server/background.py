@@ -1,4 +1,4 @@
-"""Wires and runs the work of the controllers, mostly that of the leader, and gathers the data of the page."""
+"""Wires and runs the controllers, most of which work only in the leader, and gathers data for the page."""
 
 import asyncio
 from collections import deque
@@ -38,7 +38,7 @@ class Part(Protocol):
 
 
 class BackgroundWork(msgspec.Struct, frozen=True):
-    """The background work. Run `run` as a task. Reviews call `recorder`; all fields but `parts` are for the page."""
+    """The background work. Run `run` as a task. Reviews call `recorder`; the page reads all but it and `parts`."""
 
     recorder: Recorder
     verdicts: VerdictGroups
@@ -48,7 +48,7 @@ class BackgroundWork(msgspec.Struct, frozen=True):
     parts: Sequence[Part]
 
     async def run(self) -> None:
-        """Run all parts until cancelled. A part that dies ends all."""
+        """Run all parts until cancelled. A part that raises ends all parts."""
         async with asyncio.TaskGroup() as tasks:
             for part in self.parts:
                 tasks.create_task(part.run())
@@ -63,7 +63,7 @@ def background_work(
     metrics: Metrics,
     reports: SaveReports,
 ) -> BackgroundWork:
-    """Wire the background work. `reports` has what trainings report."""
+    """Wire the background work, and its metrics. `reports` has what trainings report."""
     client, known, outermost = cluster.client, cluster.known, outermost_by(cluster, active)
     current, knows, tenant_name = active.current, ledger.knows_pods, known.tenant_name
     verdicts = VerdictGroups()

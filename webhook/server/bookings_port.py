@@ -30,9 +30,10 @@ from webhook.server.tls import LiveCertificate
 
 PATH = "/v1/bookings"
 FORMAT = 1
-"""The format of the body. A leader with another format refuses, and each replica then writes its own bookings."""
+"""The version of the body's format. A leader with another version refuses, and the replica writes its bookings itself.
+"""
 SEAL = "gpu-tiers-seal"
-"""The header: Unix seconds, a dot, and the authentication code in hexadecimal."""
+"""The header with the seal: Unix seconds, a dot, and the HMAC-SHA256 in hexadecimal."""
 SECONDS = 30.0
 """Seconds for which a seal is good, before and after. If clocks differ by more, each replica books for itself."""
 MOST_BYTES = 64 * 1024
@@ -41,11 +42,11 @@ BODY_SECONDS = 1.0
 BOOKED, NOT_BOOKED = b"1", b"0"
 
 Take = Callable[[Booking | GangBooking], Awaitable[bool]]
-"""Books for another replica. Returns whether there was room at once."""
+"""Books for another replica. Returns whether there was room without waiting."""
 
 
 def seal(serving_key: bytes, leader: str, at: str, body: bytes) -> str:
-    """Return the seal of a booking for one leader, which only a replica of this installation can make."""
+    """Return the seal of a booking for one leader. Only a process with the serving key can make it."""
     return f"{at}.{digest(_key(serving_key), f'{leader} {at} '.encode() + body, 'sha256').hex()}"
 
 
@@ -65,7 +66,7 @@ _decode = msgspec.json.Decoder(Booking | GangBooking).decode
 
 
 def encoded(booking: Booking | GangBooking) -> bytes:
-    """Return a booking as it is sent, with only the name of its tenant, because the leader uses the quota it knows."""
+    """Return a booking as JSON, with only the name of its tenant, because the leader uses the quota that it knows."""
     tenant = Tenant(booking.tenant.name)
     if isinstance(booking, Booking) and booking.group is not None:
         booking = structs.replace(booking, group=structs.replace(booking.group, tenant=tenant))
@@ -75,7 +76,7 @@ def encoded(booking: Booking | GangBooking) -> bytes:
 class BookingsPort:
     """The port on which this replica takes bookings, and the connections on which it hands over its own.
 
-    Without a port it does neither. Close it at the end. The caller of `serving` closes the served sockets.
+    Without a port it does neither. `close` closes the connections; the caller of `serving` closes the served sockets.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class BookingsPort:
         await self._peers.close()
 
     def to(self, election: LeaderElection) -> HandOver:
-        """Return the hand-over to the leader of that election."""
+        """Return the hand-over to the leader of that election; this replica books itself if it leads."""
 
         def leader() -> LeaderCall | None:
             if self._listening is None or election.leading or not election.holder_address:
@@ -105,7 +106,7 @@ class BookingsPort:
         return HandOver(leader, report, is_led=lambda: election.is_renewed)
 
     def serving(self, identity: str, take: Take) -> Iterator[AppPort]:
-        """Yield the port, which books with `take` what is sealed for this identity."""
+        """Yield the port that books with `take` the bookings sealed for this identity; nothing without a port."""
         if self._listening is not None:
             yield AppPort(partial(self._answer, identity, take), self._listening, self._certificate.pages)
 
@@ -125,7 +126,7 @@ class BookingsPort:
             yield answered(answer)
 
     async def _answer(self, identity: str, take: Take, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. The head goes out before the booking is written, so that the caller knows that we live.
+        """Answer a request. The head is sent before the booking is written, so that the caller knows that we live.
 
         The outcome is counted as booked, declined or refused.
         """
@@ -147,7 +148,7 @@ class BookingsPort:
         await send({"type": "http.response.body", "body": BOOKED if booked else NOT_BOOKED})
 
     async def _read(self, identity: str, scope: Scope, receive: Receive) -> Booking | GangBooking:
-        """Return the booking of a request. Raises HTTPException."""
+        """Return the booking of a request. Raises HTTPException: 400, 401, 404, 408, 413, or 503 if too many wait."""
         if (scope["method"], scope["path"]) != ("POST", PATH):
             raise HTTPException(404)
         if self._taken >= MOST_AT_ONCE:

@@ -82,7 +82,7 @@ async def run(settings: Settings) -> None:
                 for listening, guarded in listening_for_pages
             ]
             gc.freeze()  # objects that live as long as the process are left out of every collection
-            gc.set_threshold(700)  # Python's own again, because with the higher one of commands a review would wait
+            gc.set_threshold(700)  # Python's default: with the threshold of commands, a collection would delay reviews
             name = settings.replica[:MOST_NAME]
 
             def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
@@ -146,7 +146,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 
 
 def _checks(known: Watched, certificate: LiveCertificate, configurations: WebhookConfigurations) -> Mapping[str, Check]:
-    """Return the checks of /readyz. A policy is always active once the process serves."""
+    """Return the checks of /readyz by name. "policy" never fails, because the process serves only with a policy."""
 
     no_path = "the webhook configurations, which name the path of reviews, have not been read yet"
     unread, expired = "not everything has been read from the API server yet", "the serving certificate has expired"

@@ -30,7 +30,7 @@ MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Sizes in bytes, times in seconds."""
+    """The limits of a port: sizes in bytes, times in seconds, the others are numbers."""
 
     body_bytes: int = 20 * MIB
     """The API server takes requests of 3 MiB and stores objects of 1.5 MiB. In a review a byte may take six (`<` is
@@ -40,14 +40,14 @@ class Limits(msgspec.Struct, frozen=True):
     bodies_bytes: int = 64 * MIB
     """All larger bodies together that are being read or judged. Others wait until these have their answers."""
     bodies_waiting: int = 32
-    """Larger bodies that may wait, each with some 300 KiB buffered."""
+    """The number of larger bodies that may wait, each with some 300 KiB buffered."""
     message_bytes: int = 32 * MIB
     """All bytes read of one request, discarded ones too. Beyond it the connection is cut."""
     headers_bytes: int = 64 * 1024
     pipelined: int = 8
     """Requests that may wait behind one that is being answered. Go clients never pipeline; uvicorn has no bound."""
     headers_seconds: float = 10.0
-    """From the first byte of a request to the end of its headers."""
+    """The longest time from the first byte of a request to the end of its headers."""
     body_seconds: float = 5.0
     review_seconds: float = 5.0
     """The longest a review may take, however long the API server says it would wait."""
@@ -63,9 +63,9 @@ class Limits(msgspec.Struct, frozen=True):
     stop_seconds: float = 10.0
     """How long requests under way may take once the server stops."""
     connections: int = 2000
-    """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""
+    """Beyond this number, requests are answered 503. An API server keeps 25 idle connections, and one a request."""
     strangers: int = 1000
-    """Connections that have sent no review yet. Beyond it the oldest is cut: an API server sends one at once."""
+    """Connections that have sent no review yet. Beyond it the oldest is cut: an API server sends a review at once."""
 
 
 log = logging.getLogger(__name__)
@@ -75,18 +75,18 @@ WEBHOOKS = ("/mutate", "/validate")
 
 @dataclass(frozen=True)
 class Callers:
-    """The proof that a caller needs. With nothing set any caller may ask, at well-known paths."""
+    """The proof that a caller needs: a secret path, a client certificate, or both. By default it needs neither."""
 
     paths: Callable[[], Collection[str]] = lambda: WEBHOOKS
     """Returns the current paths of reviews. A path ends with the webhook that answers, such as /SECRET/mutate."""
     ca: str | None = None
-    """PEM of the CA of their client certificates."""
+    """PEM of the CA of the callers' client certificates; None if callers need none."""
     names: frozenset[str] = frozenset()
-    """Names of which such a certificate must have one. Without any, every name is accepted."""
+    """Names (CN or SAN), one of which the client certificate must have. Without any, every name is accepted."""
 
     @classmethod
     def read_from(cls, ca: Path | None, names: tuple[str, ...]) -> Self:
-        """Read this file. Raises ConfigError."""
+        """Read the CA file, if there is one. Raises ConfigError, also for names without a CA."""
         if names and ca is None:
             raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
         certificates = None
@@ -101,7 +101,7 @@ class Callers:
         return cls(ca=certificates, names=frozenset(names))
 
     def webhook_at(self, path: bytes) -> str | None:
-        """Return the webhook at this path; None for a caller without the secret."""
+        """Return the webhook at this path, such as /mutate for /SECRET/mutate; None for any other path."""
         # compare_digest, and for all paths, so that a guess takes the same time however much of it is right.
         found = [named for named in self.paths() if compare_digest(named.encode(), path)]
         return f"/{found[0].rpartition('/')[2]}" if found else None
@@ -129,7 +129,7 @@ class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
 
 
 class Cut(Problem):
-    """The rest of a body is not read; `head` is its beginning. `for_now`: it could be another time."""
+    """The rest of a body is not read; `head` is its beginning. `for_now`: it came too slowly, and a retry may pass."""
 
     def __init__(self, status: int, text: str, chunks: Sequence[bytes]) -> None:
         super().__init__(status, text, closes=True)
@@ -138,7 +138,7 @@ class Cut(Problem):
 
 
 class BytesInFlight:
-    """The bytes that all large bodies may hold together, from before they are read until they are answered."""
+    """The bytes that all large bodies together may use, each from before it is read until it is answered."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -147,7 +147,7 @@ class BytesInFlight:
         self._freed = asyncio.Event()
 
     async def take(self, size: int) -> None:
-        """Wait until there is room. Raises TimeoutError at once where too many others wait."""
+        """Wait until there is room. Raises TimeoutError at once if too many others wait."""
         if self._waiting >= self._limits.bodies_waiting:
             raise TimeoutError
         self._waiting += 1
@@ -169,7 +169,7 @@ async def read_body(
 ) -> bytes:
     """Return the whole body. `cleanup` gives its room back.
 
-    Raises Problem (405, 415) by method and headers alone, Cut (408, 413), or Disconnected.
+    Raises Problem (405, 415) for the method or the content type, Cut (408, 413), or Disconnected.
     """
     headers = dict(scope["headers"])
     if scope["method"] != "POST":
@@ -205,7 +205,7 @@ async def read_body(
 
 
 Handler = Callable[[Request, float], Awaitable[bytes]]
-"""Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
+"""Answers a decoded review with the bytes of an AdmissionReview, within the given seconds.
 
 It is `Webhooks.mutate` or `Webhooks.validate`. It raises BadReview (HTTP 400) for a review of an object that it does
 not handle. Any other error is ours (HTTP 500).
@@ -239,7 +239,7 @@ def admission_app(mutate: Handler, validate: Handler, metrics: Metrics, limits: 
 
 
 class Endpoint:
-    """/mutate or /validate."""
+    """Answers the requests to /mutate or /validate, and counts and times them."""
 
     def __init__(self, path: str, handler: Handler, metrics: Metrics, limits: Limits, room: BytesInFlight) -> None:
         self._path = path
@@ -267,10 +267,10 @@ class Endpoint:
         self._metrics.observe("gpu_tiers_review_seconds", perf_counter() - began, self._path)
 
     async def _request(self, scope: Scope, receive: Receive, cleanup: ExitStack, seconds: float) -> Request:
-        """Return the decoded review, or its beginning. Raises Problem (4xx) if it is none, counted as bad.
+        """Return the decoded review, or a Truncated one if only its beginning can be read.
 
-        A review that can't be read is answered too. With a 4xx and failurePolicy Ignore, a user who breaks the review
-        on purpose would be admitted.
+        That one is refused with an AdmissionReview, because with a 4xx and failurePolicy Ignore a user who breaks the
+        review on purpose would be admitted. If even the names can't be read, raise Problem (4xx), counted as bad.
         """
         try:
             body = await read_body(scope, receive, self._limits, self._room, cleanup, seconds)
@@ -320,7 +320,7 @@ class Endpoint:
 
 @lru_cache(maxsize=64)
 def seconds_left(query: bytes, limits: Limits) -> float:
-    """Return how long a review may take by the `?timeout=Ns` that the API server appends, and by our own limit."""
+    """Return the seconds that a review may take, by the API server's `?timeout=Ns` and our own limit, less a margin."""
     found = _timeout.search(query)
     asked = float(found[1]) if found else limits.review_seconds
     return max(min(asked, limits.review_seconds) - limits.margin_seconds, 0.0)

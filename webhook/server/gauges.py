@@ -23,7 +23,10 @@ from webhook.server.running_ledger import RunningLedger
 
 
 def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
-    """Show the policy's mode and adoption, and since when it is active. Each of its tiers begins with no checkpoint."""
+    """Show the active policy: mode, adoption, digest, since when, whether the file was taken, and prices of GPU-hours.
+
+    The checkpoint counters of each of its tiers begin at 0.
+    """
 
     def changed() -> None:
         for tier, outcome in product(active.current().tiers, get_args(Saved)):
@@ -48,14 +51,14 @@ def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
 
 
 def of_leader(metrics: Metrics, active: ActivePolicy, ledger: RunningLedger) -> None:
-    """Show whether this process leads, when it last counted, and while it leads, which GPUs wait for a node."""
+    """Show whether this process leads; while it leads, when it last counted, and the pods and GPUs without a node."""
 
     def counted() -> Iterator[Sample]:
         if (last := ledger.counted()) is not None:
             yield (), last
 
     def oldest() -> Iterator[Sample]:
-        """Yield how long the oldest waiting pod of each tier has waited."""
+        """Yield for each tier the seconds that its oldest waiting pod has waited; 0 without such a pod."""
         if not ledger.knows_pods():
             return
         since, now = {tier.name: "" for tier in active.current().tiers}, datetime.now(UTC).isoformat()
@@ -127,9 +130,9 @@ def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
 
 
 def of_process(metrics: Metrics, cluster: Watched, configurations: WebhookConfigurations) -> None:
-    """Show the version, whether the cluster has been read, and whether both webhook configurations are there.
+    """Show the version, whether the cluster has been read, and whether both webhook configurations exist.
 
-    An upgrade once left none, which nobody saw (CVE-2023-22651).
+    An upgrade of Rancher's webhook once left no configuration, and nobody noticed (CVE-2023-22651).
     """
     version = (metadata.version("gpu-tiers"), platform.python_version())
 

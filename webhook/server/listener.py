@@ -1,9 +1,9 @@
 """A listening port that serves one app with uvicorn's protocol until it is stopped.
 
-uvicorn has a time limit for keep-alive only. Half-sent headers and bodies would stay for ever, and all requests of a
-client that reads no answers would be queued. So the protocol has limits of its own here.
+uvicorn has a time limit only for keep-alive. Half-sent headers and bodies would stay open forever, and all requests of
+a client that reads no answers would be queued. So the protocol here has limits of its own.
 
-The process stops in three steps: it is not ready, then it drains, closing the connection with each answer, then it
+The process stops in two steps. While it drains, it is not ready, and closes the connection with each answer. Then it
 ends. A plain stop under load broke 47 of 120,000 requests, and with the drain none broke (docs/performance.md): API
 servers keep connections open, and the removal of the endpoint takes a moment to reach them.
 """
@@ -28,7 +28,7 @@ from webhook.server.metrics import Metrics
 
 
 class Drain:
-    """The state of the drain, for probes and connections. `seconds` is its length."""
+    """The state of the drain, for probes and connections. It lasts `seconds`, or until the second `begin`."""
 
     def __init__(self, seconds: float = 3.0) -> None:
         self.seconds = seconds
@@ -55,7 +55,7 @@ class Drain:
                 await self._hurried.wait()
 
     def on_signals(self) -> None:
-        """Begin at SIGTERM and SIGINT. Only in the main thread, with the loop running."""
+        """Begin at SIGTERM and SIGINT; a second signal ends the drain. Call it in the main thread's running loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.begin)
@@ -65,9 +65,9 @@ Cause = Literal["headers", "body", "answer", "size", "pipelined", "name", "crowd
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's httptools protocol with time limits for headers, body and unread answers, and of bytes and queue.
+    """uvicorn's httptools protocol with limits of time (headers, body, unread answers), bytes, and queued requests.
 
-    No timer is set for a request that arrives in one piece.
+    A connection beyond a limit is aborted and counted. No timer is set for a request that arrives in one piece.
     """
 
     def __init__(self, listener: "Listener") -> None:
@@ -83,7 +83,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Give a connection without a request the keep-alive's time, because Go clients open connections in advance."""
+        """Give a connection the keep-alive time for its first request, because Go clients open connections in advance.
+
+        Cut one whose client certificate has none of the names, and the oldest without a review if there are too many.
+        """
         super().connection_made(transport)  # type: ignore[arg-type]
         self._wait_for_request()
         if not self._listener.callers.admits(transport.get_extra_info("peercert")):
@@ -115,7 +118,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._bytes = 0
 
     def on_headers_complete(self) -> None:
-        """Begin the body of a request (httptools). While draining, its answer says `Connection: close`."""
+        """Begin the body of a request (httptools). While draining, its answer has `Connection: close`.
+
+        A request to the path of a review ends the connection's state as a stranger.
+        """
         self._part = "body"
         super().on_headers_complete()
         if self in self._listener.strangers and self._listener.callers.webhook_at(self.scope["raw_path"]):
@@ -130,7 +136,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Begin the time limit of a client that does not read, after which it is cut off."""
+        """Start the timer that cuts off a client that does not read its answers."""
         super().pause_writing()
         self._unread = self.loop.call_later(self._limits.unread_seconds, self._cut, "answer")
 

@@ -22,8 +22,8 @@ _OURS = ("webhook", "certs")
 def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = None) -> None:
     """Log from `level` up. Call it first; another call replaces the settings.
 
-    Lines of uvicorn, asyncio and warnings are logged the same way, from warnings up, because at debug level the
-    Kubernetes client prints whole answers, Secrets among them.
+    Lines of libraries and Python warnings have the same form, but never a level below warning, because at debug level
+    the Kubernetes client prints whole answers, Secrets among them.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     handler = logging.StreamHandler(out or sys.stderr)
@@ -37,7 +37,7 @@ def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = No
 
 
 class _Json(logging.Formatter):
-    """A JSON object a line, for programs."""
+    """Formats a record as one line with a JSON object, for programs."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {**_fields(record), "event": record.getMessage()}
@@ -50,7 +50,7 @@ class _Json(logging.Formatter):
 
 
 class _Plain(logging.Formatter):
-    """The event, then its fields, and a traceback below, for people."""
+    """Formats a record as time, level, event and fields, with a traceback below, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         shown = [f"{key}={_value(value)}" for key, value in sorted(_fields(record).items())]
@@ -78,7 +78,7 @@ def _value(value: object) -> str:
 
 
 def _printable(line: str) -> str:
-    """Escape control characters, which a terminal would obey, because users can write them into labels and names."""
+    """Escape control characters except line breaks: users can write them into labels, and a terminal obeys them."""
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in line)

@@ -1,4 +1,4 @@
-"""The table of metrics, which is metrics.yaml in this folder. Code calls a metric by the name that Prometheus has."""
+"""The table of metrics, which is metrics.yaml in this folder. Code uses a metric's name in Prometheus."""
 
 from typing import Literal
 
@@ -8,7 +8,10 @@ from webhook.objects.data_files import data_file
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """A row of the table. Counters and histograms are fed by the code, and gauges are read at each scrape."""
+    """A row of the table. `starts` are the label values of series that a counter shows from the start.
+
+    Code adds to counters and histograms, and gauges are read at each scrape.
+    """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]

@@ -1,4 +1,4 @@
-"""The process's metrics, and the three ways to feed them."""
+"""The process's metrics: counters and histograms that code adds to, and gauges that are read at each scrape."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,13 +18,13 @@ OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 TENANT = "tenant"
 
 Sample = tuple[tuple[str, ...], float]
-"""Label values in the table's order, and the value."""
+"""A gauge's label values, in the order of the table, and its value."""
 
 
 class Metrics(Collector):
     """The process's metrics. /metrics shows `registry`.
 
-    It collects the gauges itself, and reads each when it is scraped, so that none can be stale.
+    It is the collector of the gauges, and reads each gauge at the scrape, so that no value is stale.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Metrics(Collector):
         self._series(metric, *labels)
 
     def forget_tenants(self, there: Collection[str]) -> None:
-        """End the series of counters of tenants that are gone. Series without a tenant stay."""
+        """Remove the counters' series of tenants that are not in `there`. Series without a tenant stay."""
         for name, counter in self._counters.items():
             if TENANT in TABLE[name].labels:
                 shown = {sample.labels[TENANT] for family in counter.collect() for sample in family.samples}
@@ -85,7 +85,7 @@ class Metrics(Collector):
         self.count("gpu_tiers_reviews_total", path, operation if operation in OPERATIONS else "", outcome)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yield nothing, because registering would otherwise read every source once."""
+        """Yield nothing, because the registry would otherwise call `collect` when this collector is registered."""
         yield from ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

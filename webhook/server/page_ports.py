@@ -43,27 +43,27 @@ LOOPBACK = "127.0.0.1"
 
 
 def page_sockets(settings: Settings) -> list[tuple[socket.socket, bool]]:
-    """Open the ports of the page that the settings ask for, and tell which is for readers with a token.
+    """Open the ports of the page that the settings name; True is the port for readers with a token.
 
-    The other one is on loopback, for kubectl port-forward. Raises OSError.
+    The other port is on loopback, for kubectl port-forward. Raises OSError.
     """
     ports = (LOOPBACK, settings.page_port, False), (settings.host, settings.page_tls_port, True)
     return [(listen(host, port), guarded) for host, port, guarded in ports if port is not None]
 
 
 NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0
-"""Seconds for which a list of nodes is good, and for which the page waits for one."""
+"""Seconds for which a list of nodes is cached, and seconds that the page waits for a list."""
 
 
 T = TypeVar("T")
 
 
 def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]]:
-    """Return a function that lists objects when the page is read, without a watch for a page that is rarely read."""
+    """Return a function that lists objects when the page is read. A watch would cost more for a rarely read page."""
     cache: TTLCache[str, T] = TTLCache(NODES_SECONDS, 1)
 
     async def now() -> T | None:
-        """Return the list; None where it can't be read, or not in time."""
+        """Return the list, cached for NODES_SECONDS; None if it can't be read in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
                 return await cache.get("", ask)
@@ -137,7 +137,7 @@ def page_content(
 def health_of(
     checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, active: ActivePolicy
 ) -> Mapping[str, str]:
-    """Return the problem of each checked part; "" for a healthy one."""
+    """Return the problem of each check of /readyz, of the watches and of the webhook configurations; "" for none."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
@@ -153,17 +153,17 @@ def health_of(
 STEP = 600
 """Seconds from one point to the next. Each point covers the time since the last one, so that nothing is missed."""
 ANSWER_SECONDS, IN_TIME = 60.0, 2.0
-"""Seconds for which an answer is good, also a bad one, and for which the page waits for one."""
+"""Seconds for which an answer is cached, also a failure, and seconds that the page waits for an answer."""
 QUERY_PATH = "/api/v1/query_range"
 
 
 def used_by_tier(matchers: str, window: str) -> str:
-    """Return the query for the average GPUs in use. One replica counts at a time, so the sum counts nothing twice."""
+    """Return the query for the average GPUs in use by tier. Only the leader counts, so the sum counts nothing twice."""
     return f"sum by (tier) (rate(gpu_tiers_gpu_seconds_total{matchers}[{window}]))"
 
 
 def evicted_by_tier(matchers: str, window: str) -> str:
-    """Return the query for preempted pods. Each has one outcome, and the counter begins at 0, so none is missed."""
+    """Return the query for preempted pods by tier. A pod has one outcome, and counters begin at 0: none is missed."""
     return f"sum by (tier) (increase(gpu_tiers_checkpoints_total{matchers}[{window}]))"
 
 
@@ -183,7 +183,7 @@ class _Answer(msgspec.Struct):
 
 
 class AskedPrometheus:
-    """A Prometheus that is queried for the last day."""
+    """Queries a Prometheus for the last day, and caches the answer."""
 
     def __init__(self, server: PrometheusServer, clock: Callable[[], float] = time.time) -> None:
         self.name = server.name
@@ -192,7 +192,7 @@ class AskedPrometheus:
         self._cache: TTLCache[str, DayOfUse] = TTLCache(ANSWER_SECONDS, 1)
 
     async def day(self) -> DayOfUse:
-        """Return the last day, with a problem if there is no usable answer. It never raises."""
+        """Return the last day; without a usable answer in time, an empty one with the problem. It never raises."""
         return await self._cache.get("", self._asked)
 
     async def _asked(self) -> DayOfUse:
@@ -232,7 +232,7 @@ class AskedPrometheus:
 
 
 def _by_time_and_tier(answer: bytes) -> dict[tuple[float, str], float]:
-    """Read an answer. Raises msgspec.DecodeError or ValueError."""
+    """Return the finite values of an answer by Unix time and tier. Raises msgspec.DecodeError or ValueError."""
     series = msgspec.json.decode(answer, type=_Answer).data.result
     found = {(at, each.metric.get("tier", "")): float(value) for each in series for at, value in each.values}
     return {key: value for key, value in found.items() if math.isfinite(value)}

@@ -1,6 +1,6 @@
-"""Records verdicts: a log line and an event for each refusal, counters for all.
+"""Records verdicts: counters for all, a log line for each refusal, and an event for each refusal in Enforce.
 
-It also marks the answers to the dry runs of `gpu-tiers check`.
+It also adds the mark to the answers to the dry runs of `gpu-tiers check`.
 """
 
 import logging
@@ -28,14 +28,15 @@ from webhook.server.metrics import Metrics
 log = logging.getLogger(__name__)
 
 LONGEST_OWNER = 1024
-"""Characters of an owner reference. Names and groups have 253 at most."""
+"""The most characters of an owner reference. Names and groups have 253 at most."""
 
 
 class Recorder(msgspec.Struct, frozen=True):
     """Records every verdict, as it is before the mode softens it.
 
-    `tell` gets each refusal of Enforce, and each object that was admitted with changes to its request, without dry
-    runs. `show` gets the verdict on each object.
+    `tell` gets each final refusal in Enforce of a namespaced object, and each admitted object that was demoted, or
+    whose type is too weak a guess. `show` gets each verdict of validation on an object that is ours. Neither gets dry
+    runs.
     """
 
     metrics: Metrics
@@ -45,7 +46,7 @@ class Recorder(msgspec.Struct, frozen=True):
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count a review by its answer, and log a refusal even if the mode admits the object.
 
-        A dry run counts as a review only, because it admits and refuses nothing.
+        A dry run is counted only as a review, because it admits and refuses nothing.
         """
         answer, assigned, created = under(mode, verdict), verdict.assignment, request.operation == "CREATE"
         self.metrics.review(f"/{webhook}", request.operation, answer.outcome)
@@ -88,7 +89,7 @@ class Recorder(msgspec.Struct, frozen=True):
             return
         self.metrics.count("gpu_tiers_refusals_total", _tier(verdict), verdict.tenant or "")
         if self.tell is not None and request.namespace:  # a TenantQuota has no controller that hides the answer
-            # What is refused a change stays as it is: nobody lacks a pod for that.
+            # A refused update leaves the object as it is, so no pod is missing.
             is_change, over_quota = request.operation == "UPDATE", verdict.over_quota and bool(verdict.tenant)
             reason: EventReason = "UpdateRefused" if is_change else "OverQuota" if over_quota else "Refused"
             over_quota_of = verdict.tenant if verdict.over_quota else None
@@ -96,7 +97,7 @@ class Recorder(msgspec.Struct, frozen=True):
 
 
 def _level(request: Request) -> int:
-    """Return the level of a refusal: debug for `gpu-tiers check`, whose refusals affect no user."""
+    """Return the log level of a verdict: debug for the dry runs of `gpu-tiers check`, which affect no user."""
     return logging.DEBUG if asks_for_mark(request) else logging.INFO
 
 
@@ -114,7 +115,7 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
 
 
 def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
-    """Return a verdict for the page, with its answer, because only Enforce answers with a refusal."""
+    """Return a verdict for the page. By the `answer`, which the mode softens, it is refused or would be refused."""
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     metadata = _metadata(request)
     name, owner = request.name or metadata.shown_name, _controller(metadata)
@@ -161,7 +162,7 @@ def _metadata(request: Request) -> Metadata:
 
 
 def _controller(metadata: Metadata) -> OwnerReference | None:
-    """Return the controllerRef; None if it is huge, because it stays in memory and nobody checks its content."""
+    """Return the controllerRef; None if it is huge, because it stays in memory and users can write anything into it."""
     found = metadata.controller
     return found if found and len(found.api_version + found.kind + found.name + found.uid) <= LONGEST_OWNER else None
 
@@ -186,12 +187,12 @@ Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
 
 
 def asks_for_mark(request: Request) -> bool:
-    """Tell whether it is a dry run of `gpu-tiers check`."""
+    """Tell whether a request is a dry run whose object has the annotation of `gpu-tiers check`."""
     return request.dry_run and _ASKS in bytes(request.object)
 
 
 def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
-    """Return a handler that adds the mark to answers of dry runs that ask for it."""
+    """Return a handler that adds the mark, as a warning, to the answers to dry runs that ask for it."""
 
     async def answer(request: Request, patience: float) -> bytes:
         answered = await handler(request, patience)

@@ -1,6 +1,6 @@
 """Takes progress reports of trainings on a port of its own, so that no pod can reach the reviews.
 
-A pod reports to every replica, because each may lead next, and then nothing has to be handed over.
+A pod reports to every replica, so that a new leader has all reports and the old one hands nothing over.
 
 A report needs a projected token of its pod. It is verified by the public keys of the API server:
 https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery
@@ -50,7 +50,7 @@ class NotAccepted(Exception):  # noqa: N818 - an answer, not a malfunction
 
 
 class PodTokens:
-    """Reads tokens for one audience."""
+    """Verifies ServiceAccount tokens for one audience by the API server's public keys."""
 
     def __init__(self, client: Client, audience: str) -> None:
         self._client = client
@@ -99,10 +99,10 @@ BODY_SECONDS = 2.0
 
 
 class ReportsPort:
-    """The port on which trainings report, if the settings name one. `saves` has their last saves."""
+    """The port on which trainings report, if the settings name a port. `saves` has their last saves."""
 
     def __init__(self, settings: Settings, client: Client, active: ActivePolicy, metrics: Metrics) -> None:
-        """Listen on the port. Raises OSError if it is in use."""
+        """Listen on the port, if the settings name one. Raises OSError if it is in use."""
         self.saves = SaveReports()
         self._active = active
         self._url = f"https://{settings.reports_service}.{settings.namespace}.svc:{settings.reports_port}{PATH}"
@@ -118,7 +118,10 @@ class ReportsPort:
             yield AppPort(app, self._listening, certificate.pages)
 
     def certified(self, bundle: Bundle) -> None:
-        """Give pods that begin from now on the CA of the served certificate."""
+        """Give the CA of the served certificate to pods that are created from now on, so that they can report.
+
+        Without a CA they don't report.
+        """
         if self._listening is None:
             return
         if not bundle.ca:
@@ -126,7 +129,10 @@ class ReportsPort:
         self._active.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
     async def _progress(self, request: Request) -> Response:
-        """Take a report. Answer with a row of _ANSWERS, or with what the pod is asked."""
+        """Take a report. The leader answers with JSON (ReportAnswer: the period, a request to save), others with 204.
+
+        A report that is not accepted gets a row of _ANSWERS.
+        """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         asked, why = None, ""
         try:

@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 class Pulse:
-    """The loop of the reviews, as another thread sees it. Create it in that loop, and run `beat` there."""
+    """Lets another thread see and use the loop of the reviews. Create it in that loop, and run `beat` there."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._last = monotonic()
 
     async def beat(self) -> None:
-        """Note every second that the loop runs."""
+        """Record once a second that the loop runs."""
         while True:
             self._last = monotonic()
             await asyncio.sleep(1)
@@ -57,7 +57,7 @@ class Pulse:
         return f"no review has been worked on for {silent:.0f} s" if silent > SILENT_SECONDS else None
 
     async def there(self, ask: Callable[[], T]) -> T:
-        """Call a function in that loop, because most of the process is not safe to read in another thread."""
+        """Call a function in the loop of the reviews, because most objects of the process are not thread-safe."""
 
         async def asking() -> T:
             return ask()
@@ -142,7 +142,7 @@ async def serve(
     drain: Drain,
     more: Sequence[AppPort] = (),
 ) -> None:
-    """Serve until the drain is over; probes, metrics and those of `more` apps stop last. Run it with uvloop.run.
+    """Serve until the drain is over. The reviews stop before the probes, the metrics and the `more` apps.
 
     Probes and metrics are served on `observing`, and `checks` decide whether the process is ready.
     """

@@ -42,7 +42,7 @@ def outermost_by(cluster: LiveCluster, active: ActivePolicy) -> Outermost:
 
 
 class ReplicaLedger:
-    """The parts of a replica's ledger, while `leading` and while another replica leads.
+    """The parts of a replica's ledger, both while it leads (`leading`) and while another replica does.
 
     Run `queued`, `pending` and `hours`, and close `ledger` at the end.
     """
@@ -60,7 +60,7 @@ class ReplicaLedger:
         self.leading = leading
         client, versions = cluster.client, Versions()
         cluster.known.quotas.follow(versions.changed, versions.listed)
-        versions.listed(cluster.known.quotas.objects)  # our memory begins here
+        versions.listed(cluster.known.quotas.objects)  # `follow` does not report the objects listed before
         written = partial(metrics.count, "gpu_tiers_ledger_writes_total")
         self.store = KubernetesStore(
             client, versions, report=written, is_active=lambda row: is_active(row, active.current())
@@ -88,7 +88,7 @@ class ReplicaLedger:
         self.world.subscribe(self.changes.everything)
 
     def knows_pods(self) -> bool:
-        """Tell whether it leads and has seen all pods, which takes a leader a moment."""
+        """Tell whether this replica leads and has listed all pods, which takes a new leader a moment."""
         return self.leading() and self.pods.synced
 
     def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
@@ -97,7 +97,7 @@ class ReplicaLedger:
 
 
 class RunningLedger(ReplicaLedger):
-    """The ledger of a replica that competes to lead. `ports`: where it takes bookings from other replicas."""
+    """The ledger of a replica that competes to lead. On `ports` it takes bookings from other replicas."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class RunningLedger(ReplicaLedger):
         self._last_round: float | None = None
 
     async def run(self) -> None:
-        """Compete for ever, and lead one term after another."""
+        """Take part in the election forever, and lead each term that this replica wins."""
 
         def round_done() -> None:
             self._last_round = time.time()
@@ -136,12 +136,12 @@ class RunningLedger(ReplicaLedger):
         return self._election.holder.rpartition("_")[0]
 
     def counted(self) -> float | None:
-        """Return when it last updated the accounts to match the pods, as a Unix time; None while it does not lead."""
+        """Return the Unix time of the last complete round of counting; None before it, and while it does not lead."""
         return self._last_round if self.leading() else None
 
 
 def _charges_of(cluster: LiveCluster, active: ActivePolicy) -> ChargesOf:
-    """Return the function for the charges that the review of a workload would book."""
+    """Return the function that returns the charges that the review of a workload would book; None if unreadable."""
 
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = active.current()

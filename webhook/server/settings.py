@@ -21,7 +21,7 @@ class Certificates(StrEnum):
 
 
 class PrometheusServer(msgspec.Struct, frozen=True):
-    """A Prometheus. `labels` select the metrics of this cluster; the files are read at each query."""
+    """A Prometheus. `labels` select the metrics of this cluster. The token and the CA are read at each query."""
 
     url: str
     labels: Mapping[str, str]
@@ -30,12 +30,12 @@ class PrometheusServer(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Host and port, without a password in the URL."""
+        """The host and port of the URL, without user and password."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     @property
     def matchers(self) -> str:
-        """The labels in PromQL, which has the same strings as JSON."""
+        """The labels as a selector of PromQL, whose strings are quoted as in JSON; "" without labels."""
         pairs = ",".join(f"{label}={json.dumps(value)}" for label, value in self.labels.items())
         return f"{{{pairs}}}" if pairs else ""
 

@@ -24,14 +24,14 @@ Port = Literal["reviews", "pages"]
 
 
 class LiveCertificate:
-    """The certificate of new connections. Existing connections keep the one with which they began.
+    """The certificate of new connections. Existing connections keep their certificate.
 
     `load_cert_chain` on a listening context would work for a key of the same type only. OpenSSL has one certificate for
     each key type, so after a change from ECDSA to RSA the old one would be served until it expires.
     """
 
     def __init__(self, bundle: Bundle, client_ca: str | None = None) -> None:
-        """Serve a bundle. With the PEM of a CA, reviews need a client certificate from that CA."""
+        """Serve a bundle. With `client_ca`, a PEM, reviews need a client certificate from that CA."""
         self._cas: dict[Port, str | None] = {"reviews": client_ca, "pages": None}
         self.replace(bundle)
         self.reviews, self.pages = self._listening("reviews"), self._listening("pages")
@@ -53,9 +53,9 @@ class LiveCertificate:
         return listening
 
     async def follow(self, source: CertificateSource, taken: Callable[[Bundle], None]) -> None:
-        """Serve each new bundle of a source, for ever. If OpenSSL refuses one, the old one stays active.
+        """Serve each new bundle of a source, forever. If OpenSSL refuses a bundle, the old one stays active.
 
-        `taken` is called with each one that is served.
+        `taken` is called with each new bundle that is served.
         """
         async for bundle in source.changes():
             try:
@@ -92,7 +92,7 @@ class CertificateObjects:
         self._client = client
 
     async def get(self, collection: str, name: str) -> Json | None:
-        """Return the object, or None."""
+        """Return the object; None if it does not exist. Raises CertificateError."""
         with _errors_of_certs():
             try:
                 return await self._client.get(f"{collection}/{name}", seconds=REQUEST_SECONDS)

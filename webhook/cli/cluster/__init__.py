@@ -1,1 +1,1 @@
-"""The access of commands to a cluster: they find it, and read as much as the user may."""
+"""The access of commands to a cluster: finds the cluster, and reads as much of it as the user may."""

@@ -1,4 +1,4 @@
-"""The policy that a user names, or that a cluster has, and the cluster's other objects of gpu-tiers."""
+"""The policy that a user names, or an installation's: its file, and the active policy that its leader published."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -19,7 +19,7 @@ from webhook.policy.values.tiers import class_names
 
 
 def policy_named(name: str | Path) -> TierPolicy:
-    """Read a policy file or a preset. Raises ConfigError if there is neither, or the file is wrong."""
+    """Read the policy file or the preset of this name. Raises ConfigError if neither exists, or the file is wrong."""
     return policy_of(fields_named(name))
 
 
@@ -46,18 +46,21 @@ RELEASE = "gpu-tiers"
 
 NAME_IT = "name the policy file with --policy"
 ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
-"""The advice for a cluster without a single policy: for commands that accept a policy, and for the others."""
+"""The advice if a cluster has no or several installations: for commands that accept --policy, and for `lint`."""
 
 
 def answering(found: InstalledPolicy) -> TierPolicy:
-    """Return the active policy, or else the file, and warn the user if they differ. Raises ConfigError."""
+    """Return the published active policy, or else the file. Raises ConfigError.
+
+    Warn the user which of them it is, unless the file is known to be active.
+    """
     if not found.taken:
         warn(which_answers(found))
     return parse(found.text, f"ConfigMap {found.where}")
 
 
 def arriving(found: InstalledPolicy) -> Collection[str]:
-    """Return the PriorityClasses for the tiers of a policy file that is not active."""
+    """Return the names of the PriorityClasses of a policy file that is not active; none if it is active or invalid."""
     try:
         return {name for tier in parse(found.file).tiers for name in class_names(tier)} if not found.taken else ()
     except ConfigError:
@@ -67,7 +70,7 @@ def arriving(found: InstalledPolicy) -> Collection[str]:
 async def read_active_policy(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
     """Return the policy of a file or a preset, or else the installation's active one.
 
-    `instead` is the user's alternative if there is not exactly one. Raises ConfigError, ApiError.
+    `instead` is the advice if there is not exactly one installation. Raises ConfigError, ApiError.
     """
     try:
         return policy_named(named) if named is not None else answering(await installed_policy(client, instead))
@@ -76,7 +79,7 @@ async def read_active_policy(client: Client, named: str | Path | None, *, instea
 
 
 def which_answers(found: InstalledPolicy) -> str:
-    """Return which policy an answer is from, if the policy file is not known to be active."""
+    """Return a sentence on the policy that an answer is from, if the policy file is not known to be active."""
     seen, file, record = found.published, f"the policy file in ConfigMap {found.where}", active_map_of(found.where)
     if found.unread:
         return f"you may not get ConfigMap {record}, so this is answered from {file}, which may not be active"
@@ -94,9 +97,10 @@ def which_answers(found: InstalledPolicy) -> str:
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
-    """Return the installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
+    """Return the installation's policy file, and what its leader has published. Raises ApiError.
 
-    If the file's ConfigMap was deleted, the leader's ConfigMap has the active policy.
+    If the file's ConfigMap was deleted, the leader's ConfigMap has the active policy. Raises ConfigError if there is
+    not exactly one installation.
     """
     # Our ConfigMaps of all namespaces, or the default release's without the right to read all.
     unread = False

@@ -16,7 +16,7 @@ LOOK_AGAIN = 0.5
 
 
 async def leader_of(client: Client, namespace: str, name: str) -> str:
-    """Return the replica that renews the Lease. It is read again until it changes or has expired."""
+    """Return the replica that renews the Lease; "" if none does until the Lease would have expired. Raises ApiError."""
     place = path(LEASES, "leases", namespace, name)
     with suppress(NotFound):
         first = (await client.get(place)).get("spec") or {}
@@ -49,7 +49,10 @@ async def led_until(client: Client, namespace: str, name: str) -> str | None:
 
 
 async def warn_if_nobody_leads(client: Client, meanwhile: str) -> None:
-    """Warn the user if no replica leads, as far as the user may read that, with what that means for the answer."""
+    """Warn the user if no replica leads, and what that means for the answer (`meanwhile`).
+
+    It does nothing for a user who may not read the Lease or the ConfigMaps, or without exactly one installation.
+    """
     from webhook.cli.cluster.installed import installed_policy  # noqa: PLC0415 - imports what reads a policy
 
     try:

@@ -1,4 +1,4 @@
-"""A cluster for a question about one object: the object, its facts and its ledger, its pods and its events.
+"""Reads what a question about one object needs: the object, the facts and the ledger, its pods and its Events.
 
 A user names a pod or a workload as in kubectl.
 """
@@ -67,11 +67,11 @@ def kubectl_name(kind: GroupKind, name: str) -> str:
 
 
 class NoSuchPod(BadInput):
-    """No pod has this name, or none any more."""
+    """No pod has this name; it may have been deleted."""
 
 
 async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
-    """Return the object, with its apiVersion and kind. Raises BadInput if there is none, or ApiError."""
+    """Return the object, with its apiVersion and kind. Raises ApiError, and BadInput if it or its kind is missing."""
     word = kind or "pod"
     resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word, name)
     try:
@@ -101,7 +101,7 @@ async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> S
 
 
 def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
-    """Return the kind that was perhaps meant; all kinds if none is similar."""
+    """Return advice on the kind that was perhaps meant; all kinds if none is similar."""
     if any(each.is_called(name) for each in known):
         return f"write the kind first: {name} {word}"
     spellings = sorted({spelling for each in known for spelling in (each.kind.lower(), each.plural)})
@@ -112,7 +112,7 @@ def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
 
 
 class AskedCluster(msgspec.Struct, frozen=True):
-    """A cluster for a command about one object: facts to judge by, and the account of each tenant."""
+    """A cluster for a command about one object: facts to judge by, and the TenantQuota of each tenant by name."""
 
     reader: ClusterReader
     cluster: ReadOnceCluster
@@ -162,7 +162,7 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
 
 
 class _Readable(CommandLookups, frozen=True, kw_only=True):
-    """Looks up owners and claims as far as a user may read them; others are noted."""
+    """Looks up owners and claims. Those that the user may not read are left out, and noted in `reader`."""
 
     reader: ClusterReader
 
@@ -191,7 +191,7 @@ PREEMPTED = "Preempted"
 
 
 async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
-    """Return the pods that a workload makes, itself or by its workloads; None where the user may not list pods."""
+    """Return the pods that a workload makes, itself or by other workloads; None if the user may not list pods."""
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
     makers = ((pod, view(pod, Named).metadata.controller) for pod in pods or ())
     return None if pods is None else await _made_by(uid, makers, namespace, asked)
@@ -200,9 +200,9 @@ async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> lis
 async def last_refusal(
     asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree], *, lacks_pods: bool = False
 ) -> RefusedPods | None:
-    """Return the last refusal of a workload's pods, unless one of its `pods` was created since then.
+    """Return the last refusal of a workload's pods; None if there is none, or if one of `pods` was created after it.
 
-    If it `lacks_pods`, another pod may have been admitted since.
+    If the workload `lacks_pods`, newer pods don't matter, because the refused ones are still missing.
     """
     found: list[tuple[Tree, OwnerReference | None]] = []
     for reason in REASONS:
@@ -222,7 +222,7 @@ async def last_refusal(
 
 
 async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
-    """Return all events about one object; None where the user may not list events."""
+    """Return all Events about one object; None if the user may not list Events."""
     return await _events(asked, namespace, f"involvedObject.uid={uid}")
 
 
@@ -254,18 +254,21 @@ def messages_of(events: Iterable[Tree]) -> list[tuple[datetime, str]]:
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:
-    """Return the last eviction of a pod, or of its owner, as gpu-tiers reports it."""
+    """Return the last eviction that gpu-tiers reported of an object, or of pods of one of its owners."""
     return _last_eviction(await _evictions(asked, namespace, of))
 
 
 async def evicted_pods_of(asked: AskedCluster, namespace: str, job: Metadata) -> frozenset[str]:
-    """Return the names of a Job's evicted pods, as far as Events report them. One of its owner names other pods too."""
+    """Return the names of a Job's evicted pods, as far as Events report them.
+
+    Events about an owner, such as a JobSet, report pods of its other Jobs too, so the names must begin with the Job's.
+    """
     names = (str(at(each, "related.name")) for each in await _evictions(asked, namespace, job))
     return frozenset(each for each in names if each.startswith(f"{job.name}-"))
 
 
 async def _evictions(asked: AskedCluster, namespace: str, of: Metadata) -> list[Tree]:
-    """Return the Events of gpu-tiers about evictions of an object, or of pods of its owners."""
+    """Return the Events of gpu-tiers about evictions that involve the object itself or one of its owners."""
     controller, uids = of.controller, {of.uid}
     if controller is not None:
         owners = await asked.cluster.lookups.owners(namespace, controller, asked.policy.kinds)
@@ -277,7 +280,7 @@ async def _evictions(asked: AskedCluster, namespace: str, of: Metadata) -> list[
 async def _made_by(
     uid: str, found: Iterable[tuple[Tree, OwnerReference | None]], namespace: str, asked: AskedCluster
 ) -> list[Tree]:
-    """Return the objects that the workload makes or whose owner it owns."""
+    """Return the objects of `found` whose reference is to the workload, or to an object that it owns at any depth."""
     made, known = list[Tree](), dict[str, bool]({uid: True})
     for each, reference in found:
         if reference and reference.uid not in known:
@@ -291,9 +294,9 @@ async def _made_by(
 
 
 def asks_for_none(document: Document, kinds: KindTable) -> str:
-    """Return why a workload's own controller makes no pods, by its spec and its end; "" if it does.
+    """Return why a workload's controller makes no pods (ended, suspended, paused, managed elsewhere, no replicas).
 
-    An earlier refusal of its pods does not matter then. A suspended CronJob leaves its active Jobs alone.
+    "" if it makes pods, also if a suspended CronJob has active Jobs. An earlier refusal of pods does not matter then.
     """
     tree, row = document.tree, kinds.by_kind.get(document.group_kind)
     if has_ended(tree):
@@ -312,7 +315,7 @@ def asks_for_none(document: Document, kinds: KindTable) -> str:
 
 
 def pods_asked(document: Document, kinds: KindTable) -> int | None:
-    """Return how many pods a workload asks for; None if unknown."""
+    """Return how many pods a workload asks for; None if its kind is unknown or its templates can't be read."""
     row = kinds.by_kind.get(document.group_kind)
     try:
         counts = [each.count for each in pod_templates(document.tree, row)] if row else []

@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """Reads a cluster. `unread` has the right that each part needs that was not read: "list nodes".
+    """Reads a cluster. `unread` has the missing right of each part that the user may not read, such as "list nodes".
 
-    `lacking` has what other parts need, such as "a policy that can be read". `roles` are by part. `unknown` are
-    sentences for the user on what is unknown, each with the roles that it takes.
+    `lacking` has what other unread parts need, such as "a policy that can be read". `roles` has the advice how to get
+    the right, by part. `unknown` has the sentences on what is unknown, each with that advice.
     """
 
     client: Client
@@ -46,18 +46,19 @@ class ClusterReader:
 
     @property
     def needs(self) -> dict[Part, str]:
-        """Return what each unknown part needs."""
+        """Return what each unread part needs: a right, or something else."""
         return {part: f"the right to {right}" for part, right in self.unread.items()} | self.lacking
 
     @property
     def sure(self) -> bool:
-        """Tell whether everything was read that a verdict needs."""
+        """Tell whether the user may read everything that a verdict needs."""
         return not OF_A_VERDICT & self.unread.keys()
 
     def missing(self, command: str = "") -> tuple[str, ...]:
-        """Return what is unknown, and then the roles that it takes.
+        """Return the sentences on what is unknown, and then how to get the roles.
 
-        A `command` about one object is a researcher's, who can't get the role that reads all namespaces.
+        A researcher, who asks about one object, can't get the role that reads all namespaces. So with a `command` the
+        advice is that the platform team runs it.
         """
         roles = dict.fromkeys(role for roles in self.unknown.values() for role in roles)
         ask = f"Your platform team may read it; ask them to run: gpu-tiers {command}"
@@ -67,18 +68,21 @@ class ClusterReader:
         )
 
     def without(self, lost: str, *parts: Part) -> None:
-        """Note that `lost` is unknown if one of these parts was not read."""
+        """Note that `lost` is unknown if the user may not read one of these parts."""
         if needed := [part for part in self.unread if part in parts]:
             sentence = unknown_without(lost, *(self.unread[part] for part in needed))
             self.unknown[sentence] = tuple(self.roles[part] for part in needed)
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
-        """Return a part of the cluster, or `otherwise` and note that `lost` is unknown. Raises ApiError."""
+        """Return the part that `ask` reads. Without the right, return `otherwise` and note that `lost` is unknown.
+
+        Raises ApiError for any other failure.
+        """
         self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
         except Forbidden as error:
-            # A part that takes several rights lacks the refused one.
+            # Of a part that takes several rights, report the one that was refused.
             self.lacks(part, RIGHTS.get(part) or f"list {error.path.rpartition('/')[2]}", error, lost)
             return otherwise
 
@@ -90,7 +94,7 @@ class ClusterReader:
     async def objects(
         self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
     ) -> list[Tree] | None:
-        """Return all objects of a list; None if the user may not list them, and then `lost` is unknown."""
+        """Return all objects of a list; None if the user may not list them, and note that `lost` is unknown."""
         try:
             return await listed_trees(self.client, where, params)
         except Forbidden as error:
@@ -98,7 +102,7 @@ class ClusterReader:
             return None
 
     async def eviction(self) -> EvictionScope:
-        """Return what kube-scheduler evicts pods for. Nodes are read only if a DeviceClass serves a resource."""
+        """Return which GPUs kube-scheduler evicts pods for. Nodes are read only if a DeviceClass serves a resource."""
         classes = self.policy.classes
         if not classes:
             return EvictionScope()

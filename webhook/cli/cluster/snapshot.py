@@ -1,4 +1,4 @@
-"""Reads a cluster for the rules, each part once: those of `check`, and also those of `lint`.
+"""Reads a cluster for the rules, each part once: the parts for `check` (`read_running`), or all for `lint`.
 
 A part that the user may not read is noted, and left out.
 """
@@ -78,7 +78,7 @@ async def read_whole(reader: ClusterReader, installed: InstalledPolicy) -> Clust
 
 
 async def read_running(reader: ClusterReader, installed: InstalledPolicy, namespace: str) -> ClusterSnapshot:
-    """Read whether the webhook runs, by a dry run in a namespace among others, and what tenants have.
+    """Read the parts for `check`: webhook configurations, a dry run in `namespace`, the leader, tenants, certificates.
 
     Raises ApiError if the API server can't be asked at all, BadInput if there is no such namespace.
     """
@@ -98,7 +98,7 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
 
 
 async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: str) -> DryRun:
-    """Ask the webhook for a mark of each replica that answers, and note why parts of the answer are unknown."""
+    """Create a pod as a dry run to get the marks of both webhooks, and note why parts of the answer are unknown."""
     dry_run, lacking = DryRun(()), reader.lacking
     if found.installed.unread:
         reader.unread["read_active_policy"] = f"get ConfigMap {active_map_of(found.installed.where)}"
@@ -119,7 +119,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
 
 
 async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
-    """Return the marks. Raises Forbidden without the right to create pods there, or if something else refused."""
+    """Return the marks. Raises Forbidden without the right to create pods, or if something refused without a mark."""
     warnings: list[str] = []
     began, said = time.monotonic(), ""
     try:
@@ -139,14 +139,16 @@ def _pod(tier: str) -> Tree:
 
 
 async def _certificates_seen(reader: ClusterReader, running: ClusterSnapshot) -> tuple[CertificateSeen, ...]:
-    """Return the certificates of our configurations and the Secret, or the answering replica's. Raises ApiError."""
+    """Return the CAs of our configurations and the serving certificates of the Secrets. Raises ApiError.
+
+    If no Secret has one, the serving certificate is that of the replica that answered the dry run.
+    """
     entries = [(each, entry) for each in running.configurations if each.is_ours for entry in each.webhooks]
     bundles = dict.fromkeys((str(each), entry.client_config.ca_bundle) for each, entry in entries)
     found = [each for where, bundle in bundles for each in _certificates(bundle, where, ca=True)]
     hidden = "configurations" in reader.unread
     services = (entry.client_config.service for _, entry in entries)
-    # The chart puts it next to the Service that is called; for a URL it is assumed to be in the default release's
-    # place.
+    # The chart puts the Secret next to the Service that is called; for a URL, look where the default release has it.
     secrets = ((each.namespace, f"{each.name}-tls") if each else (RELEASE, f"{RELEASE}-tls") for each in services)
     for namespace, name in dict.fromkeys(secrets):
         try:
@@ -180,7 +182,7 @@ def _certificates(text: str, where: str, *, ca: bool = False) -> Iterator[Certif
 
 
 async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
-    """Return the pods with GPUs, and what all pods take of the nodes."""
+    """Return the pods with GPUs, and the resources that all pods take, by node."""
     with_gpus: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
     async for _, pod in pods_with_json(reader.client, reader.policy, reader.lookups.devices):
@@ -194,7 +196,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
-    """Return the objects of a kind, or its first pages if `most` are enough; none if it is not served."""
+    """Return the objects of a kind; with `most`, stop after the page that has so many. None if it is not served."""
     version = await served_version(client, group, plural)
     if version is None:
         return []
@@ -226,7 +228,7 @@ async def _preemption_rules(client: Client) -> tuple[PreemptionRule, ...]:
 
 
 async def _autoscalers(client: Client) -> tuple[str, ...]:
-    """Return the autoscalers by what they leave in a cluster: Karpenter's API, Cluster Autoscaler's ConfigMap."""
+    """Return the names of the cluster's autoscalers, by Karpenter's API and Cluster Autoscaler's ConfigMap."""
     found = ["Karpenter"] if await served_version(client, "karpenter.sh", "nodepools") else []
     try:
         await client.get(path("v1", "configmaps", "kube-system", "cluster-autoscaler-status"))
@@ -251,7 +253,10 @@ async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Clus
 
 
 async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPolicy) -> GangSeen | None:
-    """Return the gang; None for a workload that is no gang, has ended or is suspended, or is part of another gang."""
+    """Return the gang. None for a workload that is no gang, is part of another one, has ended or is suspended.
+
+    None too if the workload, its runtime or its claims can't be read.
+    """
     with suppress(Refused, ValueError, TypeError, RecursionError):
         tree: Tree = msgspec.json.decode(raw)
         metadata = read(raw, Named).metadata

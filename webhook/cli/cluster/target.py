@@ -45,18 +45,18 @@ _PATH = re.compile(
 )
 _READERS = {"tenantquotas", "priorityclasses", "nodes", "deviceclasses", "resourceslices", "devicetaintrules"}
 _READERS_AT_HOME = {"configmaps", "leases"}
-"""The resources that the reader role has in the whole cluster, or for gpu-tiers alone in its namespace."""
+"""The resources that the reader role may read in the whole cluster, or only in the namespace of gpu-tiers."""
 _VIEWED = ("", "apps", "batch", "policy")
 """API groups for which Kubernetes' own `view` has what commands need; other groups' operators add to it."""
 
 
 def unknown_without(lost: str, *rights: str) -> str:
-    """Return that something is unknown, and which rights are missing."""
+    """Return the sentence that `lost` is unknown, and which rights are missing."""
     return f"{lost[0].upper()}{lost[1:]} is unknown: you lack the right to {' and to '.join(rights)}."
 
 
 def how_to_get(refused: Collection[Part]) -> tuple[str, ...]:
-    """Return the roles with the rights to parts that the user may not read, and how to bind them."""
+    """Return how to bind the roles of the chart with the rights to these parts, which the user may not read."""
     asks = (("reader", ASK_FOR_READER), ("clusterReader", ASK_FOR_CLUSTER_READER))
     return tuple(ask for role, ask in asks if _BY_ROLE[role].keys() & {*refused})
 
@@ -116,7 +116,7 @@ def end_without_answer(error: Exception) -> None:
 
 
 def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
-    """Return these TenantQuotas; all without names. The program ends if there is none of a name."""
+    """Return the TenantQuotas of these names; without names, all. End the program if a name is unknown."""
     for name in names:
         if name not in there:
             fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')

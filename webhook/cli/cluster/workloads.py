@@ -1,7 +1,7 @@
-"""Gathers all workloads, each judged once, and the pods of each under the outermost one. No whole object is stored.
+"""Gathers all workloads, each judged once, and counts pods under their outermost workload.
 
 1. `Gathering` takes the objects of a cluster or of files.
-2. `WorkloadsOfCluster` reads those of a cluster: what all are judged by is listed once, and the rest is looked up.
+2. `WorkloadsOfCluster` reads those of a cluster. It lists namespaces, tenants and classes once, and looks up the rest.
 """
 
 from collections import Counter
@@ -59,9 +59,9 @@ _Place = tuple[GroupKind, str, str]
 
 @dataclass(slots=True)
 class Gathered(Generic[T]):
-    """A workload: the verdicts on it, and its pods.
+    """A workload: the results of judging it, and its pods, alike ones together with their number and GPUs.
 
-    If only its pods can be judged, there is a verdict on each sort of them.
+    If only its pods can be judged, there is a result for each sort of them.
     """
 
     kind: GroupKind
@@ -98,8 +98,8 @@ class Gathered(Generic[T]):
 class Gathering(Generic[T]):
     """Takes all workloads first, and then all pods. It stores the result of `judge`, and not the object.
 
-    A workload that another makes is stored only until that one arrives. A `hidden` kind can't be read, so workloads
-    that such an object makes are left out.
+    A workload that another one makes is stored itself until its maker arrives. The user may not list `hidden` kinds, so
+    workloads and pods that such an object makes are left out.
     """
 
     kinds: KindTable
@@ -112,7 +112,7 @@ class Gathering(Generic[T]):
     _sorts: set[tuple[str, object]] = field(default_factory=set)
 
     async def workload(self, document: Document) -> None:
-        """Take a workload unless it has ended; one that another makes belongs to its maker, if that exists."""
+        """Take a workload unless it has ended. One that another workload makes is part of its maker, if that exists."""
         place = (document.group_kind, document.namespace, document.name)
         self._seen.add(place)
         self._waiting.pop(place, None)
@@ -139,14 +139,14 @@ class Gathering(Generic[T]):
             self.found[document.uid] = Gathered(*place, [await self.judge(document)])
 
     def without_maker(self) -> list[Document]:
-        """Return workloads whose maker does not exist and that no pod of theirs has shown, once all were taken."""
+        """Return the workloads whose maker was not taken, and is the outermost owner of no pod. Call it last."""
         made = (each for some in self._waiting.values() for each in some)
         makers = ((each, self._made_by[each.uid]) for each in made)
         gone = ((each, maker) for each, maker in makers if maker.uid not in self.found)
         return [each for each, maker in gone if GroupKind(maker.group, maker.kind) not in self.hidden]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
-        """Take an existing pod that holds GPUs. Its `tree` is read only if no workload describes it."""
+        """Take an existing pod with GPUs. Its `tree` is read only if the pod's workload was not taken."""
         # 1. The end of the chain of controllers, as far as their kinds are known and they were listed.
         maker, above = pod.owner, pod.owner
         for _ in range(LONGEST):
@@ -201,7 +201,7 @@ _FOR_VERDICTS: tuple[Part, ...] = ("classes", "device_classes", "tenants", "name
 
 
 def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
-    """Return a cluster of listed namespaces, tenants and classes that looks up owners, groups, runtimes and claims.
+    """Return a cluster with the listed namespaces, tenants and classes, which looks up owners, groups and claims.
 
     A tier's class that the cluster lacks has the policy's values.
     """
@@ -226,14 +226,14 @@ class _KnownOfMany(ReadOnce):
 
 
 class _OfMany(CommandLookups, frozen=True):
-    """Reads no ResourceQuotas, because each object has its own."""
+    """Reads no ResourceQuotas, which would take a list in each namespace."""
 
     async def native_quotas(self, _namespace: str) -> tuple[()]:
         return ()
 
 
 class _MadeByObject(_OfMany, frozen=True, kw_only=True):
-    """Takes the object and its embedded ones for the only owners."""
+    """Finds owners only in `makers`: the judged object and the objects inside it."""
 
     makers: Files
 
@@ -246,7 +246,10 @@ class _MadeByObject(_OfMany, frozen=True, kw_only=True):
 
 
 class WorkloadsOfCluster(msgspec.Struct, frozen=True):
-    """The snapshot by which all workloads of a cluster are judged, and the way to them."""
+    """Reads the workloads of a cluster; `listed` is the snapshot by which all are judged.
+
+    `broken` has the problems of objects that can't be judged, `left_out` the GPU pods in exempt namespaces.
+    """
 
     reader: ClusterReader
     listed: ClusterSnapshot
@@ -255,9 +258,9 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
-        """Return the cluster under a policy, for objects without a known maker.
+        """Return the function that returns the cluster in which an object without a known maker is judged.
 
-        The only owner of a pod is then the object that makes it.
+        The only owners of its pods are the object itself and the objects inside it.
         """
         cluster = listed_cluster(replace(self.listed, policy=policy), self.reader.lookups)
 
@@ -271,15 +274,15 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
         """Gather the workloads of a namespace or of all, then the pods with GPUs.
 
-        Workloads of kinds that the user may not list are left out, with their pods. Raises ApiError, and BadInput
-        without pods.
+        Workloads of kinds that the user may not list are left out, with their pods. Raises ApiError, and BadInput if
+        the user may not list pods.
         """
         client, steps, hidden = self.reader.client, self.reader.steps, dict[str, str]()
         served = await resources_of(client, {kind.group for kind in gathering.kinds.by_kind})
         of_kind = ((GroupKind(each.group, each.kind), each) for each in served)
         known = [(kind, each) for kind, each in of_kind if kind in gathering.kinds.by_kind]
 
-        # 1. The workloads. Pods come last, because they are many, and each is stored until its maker has been read.
+        # 1. The workloads, with pods as the last kind: they are many, and are stored until their maker has been read.
         for kind, resource in sorted(known, key=lambda each: each[0] == POD):
             steps.begin(f"judging {resource.plural}")
             named = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -299,7 +302,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
             sentence = unknown_without(f"what the policy does to {kinds} and their pods", "list them")
             self.reader.unknown[sentence] = tuple(hidden.values())
 
-        # 2. The pods with GPUs, and what has no maker.
+        # 2. The pods with GPUs, and the workloads without a maker.
         steps.begin("reading pods")
         claims, flavors = self.reader.lookups.devices, {each.name: each.flavor for each in self.listed.nodes}
         try:
@@ -318,7 +321,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> list[str]:
-        """Return sentences on objects outside gpu-tiers, and on those that can't be judged."""
+        """Return sentences on GPU pods in exempt namespaces, and on objects that can't be judged."""
         pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
         exempt = f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out."
         return [exempt, *self.broken] if pods else self.broken
@@ -338,7 +341,7 @@ class WorkloadsOfCluster(msgspec.Struct, frozen=True):
 
 
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
-    """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput if a right is missing."""
+    """Read what verdicts in a cluster or a namespace need. Raises ApiError, and BadInput without a right to that."""
     client, policy = reader.client, reader.policy
     if namespace:
         homes: tuple[Namespace, ...] = (await reader.home(namespace, {}),)

@@ -1,4 +1,4 @@
-"""`gpu-tiers demo`: its options. The server is imported at its start, so that no other command waits for that."""
+"""`gpu-tiers demo`: its options. It imports the server when it starts, so that `--help` does not wait for it."""
 
 from pathlib import Path
 

@@ -87,7 +87,7 @@ async def _over_tls(
     webhook: str,
     request: Request,
 ) -> Verdict:
-    """Return the verdict in the answer of a webhook at an address. Raises aiohttp's error for any status but 200."""
+    """Ask a webhook over TLS, and return the verdict in its answer. Raises aiohttp.ClientError, also for 4xx, 5xx."""
     body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
     url, headers = f"{address}/{webhook}?timeout=5s", {"Content-Type": "application/json"}
     async with session.post(url, data=body, ssl=trust, headers=headers) as answer:
@@ -109,7 +109,7 @@ SAME_HOOK = "the same hook as above"
 
 @dataclass(slots=True)
 class ShownOnce:
-    """Shortens findings by the diffs and scripts of earlier ones."""
+    """Shortens findings: replaces a diff or a hook's script that an earlier finding showed by a reference to it."""
 
     hooks: set[bytes] = field(default_factory=set)
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class ShownOnce:
 
 
 def _change(part: Finding) -> tuple[str, ...]:
-    """Return what equal changes share: whether a pod or a template, the tier, and whether it gets a hook."""
+    """Return the key of equal changes: the object's kind or "template", the tier, and whether it gets a hook."""
     assignment = part.verdict.assignment
     tier = assignment.tier.name if assignment and assignment.tier else ""
     return ("template" if part.path else part.document.kind, tier, "hook" if _hooked(part) else "")

@@ -1,6 +1,6 @@
 """Makes an explanation: the webhook's own code judges the object as if it were created now.
 
-A pod that replaces another one finds the room of that one.
+A pod that replaces another one is judged without the usage of that one.
 """
 
 from collections import Counter
@@ -73,7 +73,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod as it would be created: the given one, or one of a workload's template."""
+    """A pod as it would be created: the pod in question, or a pod of one of a workload's templates."""
 
     finding: Finding
     pod: Pod
@@ -82,7 +82,7 @@ class NewPod:
 
     @property
     def weight(self) -> Decimal:
-        """Return the GPUs of all pods like it."""
+        """Return the charged GPUs of all pods of its template."""
         charge = self.decision.charge if self.decision else None
         return charge.gpus * self.finding.count if charge else Decimal(0)
 
@@ -140,7 +140,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
 
 
 async def _reserved(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[NodeReservation, ...]:
-    """Return the nodes that are reserved for one of these pods. A pod that has a node needs none."""
+    """Return the reservations of nodes for these pods, except for pods that have a node already."""
     named = (view(each, Named).metadata for each in pods if at(each, "spec.nodeName") is None)
     waiting = {each.uid: f"{each.namespace}/{each.name}" for each in named}
     if not waiting or not asked.policy.classes:
@@ -164,7 +164,7 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
-    # The webhook warns of a workload's pods when it is applied; a question about one of them shows the warnings too.
+    # The webhook warns of evictions when the workload is applied; an explanation of one of its pods warns of them too.
     of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
         "judged": True,
@@ -190,7 +190,7 @@ async def _judged(
 
 
 class Existing(NamedTuple):
-    """The pods of a workload, None for a pod, and the one that its next pod replaces.
+    """The existing pods of a workload, None if the object is a pod, and the pod that the next one replaces.
 
     `gang` are its entries in its tenant's account if it is booked whole.
     """
@@ -204,12 +204,12 @@ class Existing(NamedTuple):
 async def _with_changes(
     asked: AskedCluster, document: Document, there: Explained, main: NewPod | None, existing: Existing
 ) -> Explained:
-    """Return the explanation with what its next pod waits for, and with what would give it another tier."""
+    """Return the explanation with what the object's next pod waits for, and what would give it another tier."""
     decided, given, (pods, replaced, account, gang) = main.decision if main else None, there.assignment, existing
     if main is None or main.facts is None or decided is None or given is None:
         return there
 
-    # 1. Its next pod finds what the pods leave that it replaces. That of a controller takes the slot of the old one.
+    # 1. Usage for the next pod is without the pod that it replaces. A controller's pod takes the slot of the old one.
     tenant, tier = main.facts.tenant, given.tier.name if given.tier else ""
     queued = [each for each in ([document.tree] if pods is None else pods) if view(each, Pod).waits_for_quota]
     owners = main.facts.owners
@@ -223,14 +223,14 @@ async def _with_changes(
         ledger = await ledger_without(asked, leaving)
     is_made_again = replaced and leaving and not queued and (pods is not None or there.owned)
     in_slot = is_made_again and class_now(leaving or {}, asked.policy.tiers).tier == tier
-    # A slot is filled again at once, but not before there are new hours.
+    # A slot can be filled at once, unless a budget is used up: then the next pod waits for new hours.
     in_slot = in_slot and not (decided.charge and tenant and any(row.spent for row in decided.charge.rows(tenant)))
     if not (there.message or gang or in_slot):
         there = replace(there, waits_for=_waits_for(asked, main.facts, decided, ledger, own))
     if has_ended(document.tree):
         return there
 
-    # 2. What closes other tiers to it, and how its pods are replaced. A rollout may make new ones before old ones end.
+    # 2. What closes other tiers to it, and how its pods are replaced. A rollout may create pods before old ones end.
     situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name, own)
     together = bool(gang) or gang_of_pod(main.facts) is not None
     how = await replaced_by(asked, document, pods, main.facts, tier)
@@ -245,13 +245,16 @@ async def _with_changes(
 
 
 def _main(parts: list[NewPod]) -> NewPod | None:
-    """Return the pods that hold most GPUs."""
+    """Return the part with a decision whose pods use the most GPUs together; without a decision the first part."""
     decided = (each for each in parts if each.decision)
     return max(decided, key=lambda each: each.weight, default=parts[0] if parts else None)
 
 
 async def next_decision(asked: AskedCluster, document: Document) -> Decision | None:
-    """Return the decision on a pod if it were created now, or on those of a workload that hold most; None for none."""
+    """Return the decision on a pod if it were created now; for a workload, on the template with the most GPUs in all.
+
+    None if the pods can't be judged or gpu-tiers leaves them alone.
+    """
     is_pod = document.group_kind == POD
     finding = await asked.judge.finding(Document("the cluster", as_new(document.tree)) if is_pod else document)
     main = _main([await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)])
@@ -277,10 +280,10 @@ def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
 
 
 def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Ledger, own: Collection[str]) -> str:
-    """Return what a new pod would wait for now; "" if its tenant queues nothing, or has room for it.
+    """Return what a new pod would wait for now; "" if its tenant does not queue it, or has room for it.
 
-    A pod that has room without what the queue reserves against its tier starts at once, however many wait. `own` are
-    the uids under which the queue reserves GPUs for it.
+    It has room if the row is not full with the queue's reservations for its tier and higher ones, however many pods
+    wait. `own` are the uids under which the queue reserves GPUs for the pod itself.
     """
     tenant, charge = facts.tenant, decided.charge
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
@@ -297,7 +300,7 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
     short = shortfall((charge,), tenant, usage)
     if short is None:
         return ""
-    usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier), own=own)  # as the table of rows has it
+    usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier), own=own)  # as in the table of rows
     no_room = NoRoom.of(replace(short, usage=usage, reserved=reserved))
     queue = tenant_shown(asked.quotas[tenant.name].quota).queue
     line = queue.workloads - any(each.uid in own for each in queue.entries)
@@ -306,7 +309,7 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
 
 
 def _booked(asked: AskedCluster, document: Document, main: NewPod | None) -> tuple[Account, tuple[Entry, ...]]:
-    """Return its tenant's account, and its gang's entries there if that is booked whole."""
+    """Return the account of the object's tenant, and the entries of its gang in it; none if no gang is booked whole."""
     facts = main.facts if main else None
     if facts is None or facts.tenant is None:
         return Account(), ()
@@ -319,29 +322,32 @@ def _booked(asked: AskedCluster, document: Document, main: NewPod | None) -> tup
 
 
 def next_finding(now: Finding, in_its_place: Finding) -> Finding:
-    """Return the finding about the pod that replaces another one, which exists `now`.
+    """Return the finding about a pod that replaces an existing one: `in_its_place`, without the usage of that one.
 
-    If it has no room even in that one's place, its refusal shows the present usage, as the table of the rows does.
+    If even that is over quota, return the finding of `now`, because its refusal has the usage of the table of rows.
     """
     first = next(_refused(in_its_place), None)
     return now if first and first.over_quota else in_its_place
 
 
 def refusal_of(finding: Finding, *, booked: bool) -> str:
-    """Return the refusal of its next pod now. A gang that is booked needs no room for its pods."""
+    """Return the refusal of the next pod now, "" for none. A gang that is booked needs no room for its pods."""
     texts = (sentence(each.refusal) for each in _refused(finding) if each.refusal and not (booked and each.over_quota))
     return next(texts, "")
 
 
 def _refused(finding: Finding) -> Iterator[Verdict]:
-    """Yield the refusals of its next pods; a stored workload needs no room for all of them at once."""
+    """Yield the verdicts that refuse the next pods.
+
+    A workload's own over-quota refusal does not count, because a stored workload needs no room for all pods at once.
+    """
     at_once = finding.parts and finding.verdict.over_quota
     verdicts = (each.verdict for each in (finding.parts if at_once else (finding, *finding.parts)))
     return (each for each in verdicts if each.refusal)
 
 
 def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
-    """Return the hook that it would get, and whether the existing pod `there` has it."""
+    """Return the hook that a new pod would get, and whether the existing pod `there` has it."""
     decision = part.decision
     hook = decision.hook if decision else None
     if decision is None or hook is None or hook.plan is None:
@@ -362,7 +368,7 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
 
 
 def _autoscaler_shown(decision: Decision | None, there: Pod | None) -> str:
-    """Return what a pod tells autoscalers; "" for nothing. A new one starts with the annotations of `there`."""
+    """Return what a new pod would tell autoscalers, "" for nothing, and whether the existing pod `there` lacks it."""
     plan = decision.autoscaler if decision else NO_PLAN
     return f"{plan.said}; the pod lacks them" if there and plan.annotations else plan.said
 
@@ -387,7 +393,7 @@ def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: Tie
 
 
 def gang_shown(account: Account, gang: tuple[Entry, ...]) -> GangShown:
-    """Return a gang that is charged as a whole."""
+    """Return the GPUs that a gang is booked with as a whole, and those that its pods use."""
     seen = [each.wants for each in gang if each.state == "Used"]
     booked = max(seen or (each.wants for each in gang), key=_gpus)
     as_text = (f"{written(each.gpus)} GPUs{f' as {each.tier}' if each.tier else ''}" for each in booked)

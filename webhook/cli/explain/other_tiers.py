@@ -1,4 +1,4 @@
-"""Tells which other tiers would take an object if it named them, and what closes the rest."""
+"""Finds the tiers that would take an object if it named them, and what closes the others."""
 
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
@@ -21,7 +21,7 @@ from webhook.sentences.sentence import sentence
 
 
 class Situation(msgspec.Struct, frozen=True):
-    """The situation of an object that names another tier: the ledger without the pods that go for it.
+    """The situation of an object that names another tier: the ledger without the pods that it replaces.
 
     `native` are the ResourceQuotas of its namespace, and `may_name` the tiers that its user may name; None for all.
     `own` are the uids under which the queue reserves GPUs for it.
@@ -42,7 +42,7 @@ async def tiers_to_name(asked: AskedCluster, namespace: str) -> tuple[str, ...] 
 
 
 def closed_tiers(decision: Decision, situation: Situation, *, together: bool) -> dict[str, str]:
-    """Return each tier of the policy, and what closes it to the object; "" for one that would take it or queue it.
+    """Return what closes each tier of the policy to the object; "" for a tier that would take it or queue it.
 
     `together`: all of its pods need room at once.
     """
@@ -54,7 +54,7 @@ def closed_tiers(decision: Decision, situation: Situation, *, together: bool) ->
 
 
 def none_open(closed: Mapping[str, str], own: Collection[str | None]) -> str:
-    """Return what closes all tiers but its own; those that the same closes stand together."""
+    """Return the sentence that no tier except its `own` ones is open, with each reason once."""
     named = dict.fromkeys(reason for tier, reason in closed.items() if tier not in own)
     return f"No other tier is open to it: {'; '.join(named) or 'the policy has no other'}."
 
@@ -74,7 +74,7 @@ def _obstacles(
     if charge is None:
         return
 
-    # 2. The API server's own quotas, which refuse whatever the tenant's quota does with it.
+    # 2. ResourceQuotas, by which the API server refuses even if the tenant's quota has room or a queue.
     charge = replace(charge, tier=tier.name)
     room = native_rooms(asked.pod, charge.gpus, situation.native, policy).get(tier.name)
     if room is not None and room.left < charge.gpus:

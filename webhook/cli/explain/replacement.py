@@ -1,4 +1,4 @@
-"""The accounts without existing pods that the next ones replace."""
+"""The accounts of a tenant without the existing pods that its next pods replace."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -20,12 +20,12 @@ from webhook.report.waiting import running_pods
 
 
 def evicted_first(pods: Iterable[Tree]) -> Tree | None:
-    """Return the pod whose GPUs are free first, because it ranks lowest; None if none runs."""
+    """Return the pod with the lowest priority among those that have not ended; None if all have."""
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
 async def ledger_without(asked: AskedCluster, pod: Tree) -> Ledger:
-    """Return the accounts as they are now, without the usage of this singly charged pod."""
+    """Return the accounts as they are now, without the usage of this pod; unchanged if it has none or can't be read."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
@@ -52,7 +52,7 @@ def _of(tenant: Tenant, account: Account) -> Ledger:
 
 
 async def charge_of_existing(asked: AskedCluster, pod: Tree) -> Charge | None:
-    """Return what an existing pod is charged; None if it holds no GPU, or its claims can't be read."""
+    """Return what an existing pod is charged; None if it uses no GPU, or its claims can't be read."""
     found = view(pod, Pod)
     try:
         _, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
@@ -74,9 +74,9 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
 
 
 def account_without(account: Account, uid: str, charge: Charge) -> Account:
-    """Return the account without a pod, which is listed by itself or in the sum of its tier's pods.
+    """Return the account without a pod, which has its own entry or is in the sum of its tier's pods.
 
-    GPUs that the pod shares stay with the other pods.
+    The sum loses only the pod's own GPUs, because others may use those that it shares.
     """
     others = tuple(each for each in account.entries if each.uid != uid)
     if len(others) < len(account.entries):

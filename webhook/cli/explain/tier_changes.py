@@ -1,4 +1,4 @@
-"""Tells what would give an existing object another tier, by the room that there is now and by its own pods."""
+"""Finds what would give an existing object another tier, by the present room and by its own pods."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,7 +24,7 @@ from webhook.report.waiting import running_pods
 
 
 async def outlasts_deletions(asked: AskedCluster, document: Document, pods: list[Tree] | None) -> bool:
-    """Tell whether a Job, or that of a pod, goes on if its pods are deleted."""
+    """Tell whether a Job, or the Job that made a pod, goes on if its pods are deleted. False if it can't be read."""
     job, namespace, owner = document.tree, document.namespace, view(document.tree, Named).metadata.controller
     if owner is not None and GroupKind(owner.group, owner.kind) == JOB:
         try:
@@ -38,9 +38,9 @@ async def outlasts_deletions(asked: AskedCluster, document: Document, pods: list
 async def replaced_by(
     asked: AskedCluster, document: Document, pods: list[Tree] | None, facts: Facts, tier: str
 ) -> Replaces:
-    """Return what is known of how an object's pods can be replaced by others of a tier.
+    """Return the ways in which an object's pods can be replaced by pods of a tier.
 
-    `pods` are those of a workload. The outermost owner of a pod is read, if the user may.
+    `pods` are those of a workload; None for a pod, of which the outermost owner is read, if the user may.
     """
     there, owner = [document.tree] if pods is None else pods, document.tree
     if pods is None and facts.owners:
@@ -52,7 +52,7 @@ async def replaced_by(
     surges = row is not None and any(each.id == "queued-surge" for each in hold_warnings(document.tree, row))
     strategy = mapped(spec.get("updateStrategy"))
     stay = strategy.get("type") == "OnDelete" or at(strategy, "rollingUpdate.partition")
-    # Those that no rollout replaces, without those that have the tier by now, unless all have it.
+    # The pods that no rollout replaces, except those that have the tier already; if all have it, all of them.
     stuck = [view(each, Pod) for each in there if stay or not _is_ready(each)]
     others = [each for each in stuck if tiers.of_class(each.spec.priority_class_name) != tiers.get(tier)]
     return Replaces(
@@ -71,10 +71,10 @@ def tier_changes(
     closed: Mapping[str, str],
     replace: str,
 ) -> Iterator[str]:
-    """Yield what would give it another tier. `closed` says what closes each tier to it; "" for nothing.
+    """Yield what would give the object another tier. `closed` says what closes each tier to it; "" for an open tier.
 
-    `replace` is the command that replaces its pods, "" for none. A gang that is booked keeps its tier, whatever room
-    there is later.
+    `replace` is the command that replaces its pods, "" for none. A booked gang keeps its tier even if a higher one gets
+    room later.
     """
     request, higher, tenant = decision.tier_request, assignment.demoted_from, decision.tier_request.facts.tenant
     own = {assignment.tier.name if assignment.tier else "", higher}

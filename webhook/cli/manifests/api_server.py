@@ -1,8 +1,10 @@
 """Finds refusals of the API server itself: the mistakes that people make with GPUs.
 
 1. A kind under an apiVersion that does not have it.
-2. A workload's pods with a restartPolicy that its kind does not accept, or a selector that does not select them.
-3. A container that asks for GPUs in requests alone, by a short name, or by a claim that the pod does not declare.
+2. A workload's pods with a restartPolicy that its kind or podFailurePolicy does not accept, or a selector that does
+   not select them.
+3. A container with a resource only in requests, with another number in limits, or by a short name; with a claim that
+   the pod does not declare; with a variable whose value is not quoted.
 4. Pods with a priority or a preemptionPolicy, but without a PriorityClass that has it.
 
 A patch without an image contains only changes: its missing fields may be in the object that it patches. Source:
@@ -37,7 +39,10 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 def with_served_version(document: Document, kinds: KindTable) -> Document:
-    """Return the document with an apiVersion that has its kind, so that the rest can be reviewed; it stores its own."""
+    """Return the document with an apiVersion that has its kind, so that its other fields can be reviewed.
+
+    The one that its author wrote is then in `written_version`.
+    """
     served = _served(document, kinds)
     if not served or str(document.tree["apiVersion"]) in served:
         return document
@@ -48,8 +53,8 @@ def with_served_version(document: Document, kinds: KindTable) -> Document:
 def _served(document: Document, kinds: KindTable) -> Sequence[str]:
     """Return the apiVersions that have its kind; none if unknown.
 
-    A group without a dot is Kubernetes' own. A JobSet in it is an operator's kind in the wrong place, if only one
-    operator has a kind of that name.
+    A group without a dot is Kubernetes' own. For an operator's kind in such a group, such as a JobSet in `batch/v1`,
+    return the operator's group, if only one operator has a kind of that name.
     """
     served = SERVED.get(document.kind, ())
     if served:
@@ -94,7 +99,10 @@ def _restarts(document: Manifest, pod: Pod) -> Iterator[Refusal]:
 
 
 def _priority(pod: Pod) -> Iterator[Refusal]:
-    """Yield differences from the defaults: the plugin runs before every webhook, so no webhook can set a class."""
+    """Yield the refusals of a priority and a policy without a class: the plugin Priority runs before every webhook.
+
+    So no webhook can set the class in time.
+    """
     spec = pod.spec
     if spec.priority_class_name:
         return
@@ -150,7 +158,7 @@ def _resources(place: str, container: Container) -> Iterator[Refusal]:
 
 
 def _number(value: object) -> Decimal | str:
-    """Return the quantity, or the text if it is none, such as a workflow's parameter."""
+    """Return the quantity; the text if it is not a quantity, such as a workflow's parameter."""
     try:
         return quantity(value, "")
     except Refused:

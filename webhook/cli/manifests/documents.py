@@ -24,7 +24,7 @@ BY_NAME: Mapping[str, str] = {
     "kustomization.yaml": KUSTOMIZATION,
     "kustomization.yml": KUSTOMIZATION,
 }
-"""Files with the same name in every repository."""
+"""Why a file with a well-known name is left out."""
 
 _GZIP = b"\x1f\x8b"
 _KUSTOMIZE = "kustomize.config.k8s.io/"
@@ -62,7 +62,7 @@ def why_no_object(file: str, tree: Any) -> str:
 
 
 def is_mistake(tree: Any) -> bool:
-    """Tell whether a document was meant to be an object, without metadata; a program's configuration has no spec."""
+    """Tell whether a document is an object that lacks metadata. A configuration file of a program has no spec."""
     if not isinstance(tree, dict) or isinstance(tree.get("metadata"), dict):
         return False
     return isinstance(tree.get("kind"), str) and "apiVersion" in tree and isinstance(tree.get("spec"), dict)
@@ -75,7 +75,7 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 """The suffixes of files in a folder that are read."""
 
 MOST_VALUES = 1_000_000
-"""Values in one document; an object of the 3 MiB that an API server accepts has fewer."""
+"""The most values in one document; an object of the 3 MiB that an API server accepts has fewer."""
 MOST_NAMED = 5
 """Other files that are listed for a folder without objects."""
 
@@ -85,10 +85,10 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 
 
 class Document(Manifest, frozen=True):
-    """A manifest of the command line, which begins at a line of a file; 0 without one.
+    """A manifest of the command line. It begins at `line` of `file`, 0 if unknown.
 
-    `placeholders` are the texts in place of numbers, which its tree has filled in. `twice` are duplicate keys.
-    `written_version` is its apiVersion if the API server has no such kind; its tree has the right one.
+    `placeholders` are the variables that its tree has replaced by numbers. `twice` are duplicate keys.
+    `written_version` is the author's apiVersion if it does not have this kind; its tree has the right one.
     """
 
     placeholders: tuple[str, ...] = ()
@@ -110,8 +110,8 @@ class Document(Manifest, frozen=True):
 def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken: bool = False) -> Iterator[Document]:
     """Yield the objects of a file, of the YAML and JSON files below a folder, or of standard input ("-").
 
-    Other documents of a folder are added to `left_out`, broken objects too if `past_broken`. A named file has to
-    contain objects. Raises BadInput, also without any object, because a mistyped folder must not pass for a good one.
+    Other documents of a folder are added to `left_out`, broken objects too if `past_broken`. A named file may contain
+    only objects. Raises BadInput, also if there is no object, because a mistyped folder must not look like a good one.
     """
     folder = Path(where).is_dir()
     reader, none_found = _Reader(strict=not folder, past_broken=folder and past_broken), True
@@ -128,7 +128,7 @@ def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken:
 
 
 def documents_in(file: str, text: str) -> list[Document]:
-    """Return all objects of a text that should have nothing else. Raises BadInput, also without any."""
+    """Return all objects of a text. Raises BadInput if it has anything else, or no object."""
     found = list(_Reader(strict=True).parsed(file, text))
     if not found:
         raise BadInput(f"{file}: holds no Kubernetes object")
@@ -177,7 +177,7 @@ class _Reader(msgspec.Struct, frozen=True):
         try:
             found = placed_trees(text, twice)
         except NotYaml as error:
-            # The mistake is reported of a text that was meant to be an object.
+            # Report the syntax error only if the text was meant to be an object.
             broken = self.strict or ("{{" not in text and all(each.search(text) for each in _OBJECT))
             is_template, is_markup = "{{" in text or "{%" in text, text.lstrip().startswith("<")
             other = TEMPLATE if is_template else "HTML or XML" if is_markup else str(error)
@@ -227,7 +227,7 @@ def _items(tree: Any) -> list[Any] | None:
 
 
 def _has_too_many_values(tree: object) -> bool:
-    """Tell whether the aliases of a document expand to more than any cluster would accept."""
+    """Tell whether a document has more than MOST_VALUES values, counting each use of an alias."""
     open_, met = [tree], 0
     while open_:
         each = open_.pop()
@@ -246,9 +246,9 @@ _NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|node
 
 
 def filled(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
-    """Return the object with numbers in place of variables, such as `nvidia.com/gpu: $GPU_PER_NODE`.
+    """Return the object with numbers in place of variables, such as `nvidia.com/gpu: $GPU_PER_NODE`, and the variables.
 
-    A variable gets its default, or 1. The variables are returned too.
+    Only fields that are always a number are filled: with the variable's default, or 1.
     """
     met: dict[str, None] = {}
     made = _filled(tree, met)

@@ -1,4 +1,4 @@
-"""The webhook's verdict on one object and on everything that it creates, as a value."""
+"""The webhook's verdict on one object and on everything that the object creates."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ ELSEWHERE = (
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The whole verdict on one object. `after` is the object with its patch.
+    """The verdicts on one object and on what it creates. `after` is the object with its patch.
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. If the kind is not
     `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. If it is
@@ -79,14 +79,14 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def refusal_kind(self) -> str:
-        """Return the sort of that first refusal, in a word for programs."""
+        """Return a word for programs: the sort of the webhook's first refusal, of the object or its direct parts."""
         verdicts = [self.verdict, *(part.verdict for part in self.parts)]
         first = next((each for each in verdicts if each.refusal), self.verdict)
         return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
 
     @property
     def asks_nothing(self) -> str:
-        """Return why it asks for nothing that gpu-tiers gives, if it is left alone."""
+        """Return why an object that is left alone asks for nothing from gpu-tiers."""
         if self.elsewhere:
             return ELSEWHERE.format(kind=self.document.kind, places=", ".join(self.elsewhere))
         if self.uncounted:

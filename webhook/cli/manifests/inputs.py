@@ -1,4 +1,4 @@
-"""The objects that a user names: those to review, and those that are the cluster in which the others are judged.
+"""The objects that a user names: the objects to review, and the facts of the cluster in which they are judged.
 
 They are in files, folders, kustomizations and charts. kubectl renders a kustomization, and helm a chart, if they are
 installed.
@@ -47,9 +47,9 @@ class Inputs(msgspec.Struct, frozen=True):
         return any((self.files, self.filename, self.kustomize, self.helm, self.values))
 
     def read(self, namespace: str | None, left_out: list[LeftOut], *, past_broken: bool = False) -> list[Document]:
-        """Return all objects, those without a namespace in the given one. Raises BadInput.
+        """Return all objects. Those that name no namespace are put in the given one. Raises BadInput.
 
-        Files without an object are added to `left_out`. A folder is read `past_broken` objects.
+        Files and documents of a folder that are no objects are added to `left_out`, with `past_broken` broken ones too.
         """
         names, folders, charts = (*(self.files or ()), *(self.filename or ())), self.kustomize or (), self.helm or ()
         if not (names or folders or charts):
@@ -63,7 +63,7 @@ class Inputs(msgspec.Struct, frozen=True):
 
 
 def placed(document: Document, namespace: str) -> Document:
-    """Return the object in the namespace. Raises BadInput if it names another, as kubectl refuses it."""
+    """Return the object in the namespace. Raises BadInput if it names another one, which kubectl refuses too."""
     own = document.metadata.get("namespace")
     if own == namespace or document.kind in OF_NO_NAMESPACE:
         return document
@@ -74,7 +74,7 @@ def placed(document: Document, namespace: str) -> Document:
 
 
 def is_fact(document: Document) -> bool:
-    """Tell whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    """Tell whether an object is used to judge workloads, such as a Namespace, a TenantQuota or a ResourceClaim."""
     return FACTS.get(document.kind) == document.group
 
 
@@ -113,12 +113,12 @@ def titled(document: Manifest) -> str:
 
 
 SECONDS = 120
-"""A kustomization may fetch its bases, and a chart its schema."""
+"""The most seconds that kubectl and helm may take: a kustomization may fetch its bases, and a chart its schema."""
 LAST_LINES = 5
 """The last lines of a failed program's output that are shown."""
 
 RELEASE = "release-name"
-"""Helm's own name for a release without one."""
+"""The name that `helm template` gives a release if none is named."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 _SOURCE = re.compile(r"# Source: (\S.*)")
 
@@ -151,7 +151,7 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
 
 
 def _from(document: Document, file: str) -> Document:
-    """Return the document without a line, because nobody can look at the rendered text."""
+    """Return the document with this file as its source, and no line, because nobody can look at the rendered text."""
     return replace(document, source=file, file=file, line=0)
 
 

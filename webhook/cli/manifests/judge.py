@@ -1,7 +1,7 @@
 """The webhook's verdict on a manifest, without an API server: the same code, asked twice as an API server asks.
 
-`judge_of` is for any cluster. Without one, the webhook knows files alone (`cluster_of`), and each object is created by
-itself.
+`judge_of` is for any cluster. Without a cluster, the webhook knows only files (`cluster_of`), and each object is
+created by itself.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -43,7 +43,7 @@ Ask = Callable[[str, Request], Awaitable[Verdict]]
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """Judges manifests by the webhooks behind `ask`. `dry_run` books nothing: each object is judged by itself."""
+    """Judges manifests by the webhooks behind `ask`. With `dry_run` nothing is booked: each is judged by itself."""
 
     ask: Ask
     cluster: Cluster
@@ -51,7 +51,7 @@ class Judge(msgspec.Struct, frozen=True):
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
-        """Return the finding for one object. Of an unknown kind only its parts are judged."""
+        """Return the finding for one object. If its kind is unknown, only its parts are judged."""
         kind = document.group_kind
         if kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             return await self._patched(document)
@@ -101,10 +101,10 @@ class Judge(msgspec.Struct, frozen=True):
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])
 
     async def _patched(self, document: Document, path: str = "", count: int = 1) -> Finding:
-        """Return the finding after mutation, patch and validation: the way of a pod through the API server.
+        """Return the finding after mutation, patch and validation, as the API server calls them.
 
-        Each of `count` like pods takes it, because a later pod may be demoted. The result is the first refusal, or the
-        last verdict.
+        With bookings, each of `count` like pods is judged, because a later pod may be demoted. The result is the first
+        refusal, or the last verdict. A dry run judges one of them.
         """
         if document.group_kind == POD:
             with suppress(Unreadable):  # the verdict says so
@@ -129,7 +129,7 @@ class Judge(msgspec.Struct, frozen=True):
     async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
         """Return the patch of an object by both webhooks, the patched object, and the verdict on it.
 
-        An object at a `place` has a uid of that place, as each of several like pods.
+        With a `place`, the object has a uid of its own at validation, as each of several like pods.
         """
         mutated = await self.ask("mutate", request_for(document, document.tree, dry_run=self.dry_run))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
@@ -143,7 +143,7 @@ class Judge(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
-        """Return the evidence that the verdict lacks, as in a refusal."""
+        """Return the evidence for the workload type if the verdict has none, such as a refusal."""
         is_classified = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if is_classified else classify_manifest(document, self.policy)
 
@@ -178,7 +178,7 @@ NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--t
 
 
 def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Judge:
-    """Return a judge in that cluster with no bookings; with a ledger it books what it judges."""
+    """Return a judge in that cluster that books nothing; with a ledger it books what it judges."""
     policy = replace(policy, classes={**policy.classes, **cluster.known.device_classes})
     return judge_of(cluster, ledger or MemoryLedger(), policy, dry_run=ledger is None)
 
@@ -191,9 +191,9 @@ def in_all(cluster: ReadOnceCluster) -> ClusterAbout:
 async def judged_alone(
     document: Document, cluster: ReadOnceCluster, policy: TierPolicy, holdings: Mapping[str, Holding] | None = None
 ) -> Finding:
-    """Return the finding for an object as in Enforce. Its bookings are discarded, so the next one has the same room.
+    """Return the finding for an object as in Enforce. Its bookings are discarded, so the next object has the same room.
 
-    `holdings` are the existing pods, by uid. Without a counting row, one pod of each template is enough.
+    `holdings` are the existing pods, by uid. If its tenant has no rows, one pod of each template is judged.
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is None or not tenant.rows:
@@ -206,9 +206,9 @@ async def judged_alone(
 
 
 async def judged_quickly(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> Finding:
-    """Judge an object with one pod of each template, because a whole workload has room or not.
+    """Judge an object with one pod of each template. If its tenant demotes, judge each pod.
 
-    Pods may differ only if a tenant's pods are demoted: then each is judged.
+    Only then like pods may get different verdicts, because a whole workload has room or not.
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is not None and tenant.demotes:

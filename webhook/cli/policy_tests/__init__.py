@@ -1,7 +1,7 @@
 """`gpu-tiers test`: whether a policy does what its tests expect.
 
 1. `cases_of` prepares the cases of a suite: the policy, the cluster, the applied object, the usage of others.
-2. Each is judged and compared.
+2. Each case is judged and compared with its expectation.
 3. `report` shows the differences.
 """
 
@@ -41,7 +41,7 @@ from webhook.sentences.sentence import has_shown_id, sentence
 
 
 class SuiteCase(msgspec.Struct, frozen=True):
-    """One case, ready to be judged. `where` is its file and line, `holdings` a pod for each row in use."""
+    """One case, ready to be judged. `where` is its file and line, `holdings` has a pod for each entry of `used`."""
 
     suite: Suite
     fields: CaseSection
@@ -82,7 +82,7 @@ def cases_of(suite: Suite) -> list[SuiteCase]:
 
 
 def _at(where: str, problem: Exception) -> BadInput:
-    """Return the problem, each of its lines with the place."""
+    """Return the problem as BadInput, with the place before each of its lines."""
     return BadInput("\n".join(f"{where}: {line}" for line in str(problem).splitlines()))
 
 
@@ -143,7 +143,7 @@ def _title(document: Document) -> str:
 def missing_references(
     case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
 ) -> Iterator[tuple[Place, str]]:
-    """Yield a sentence on each unknown name, with the field's place in the case."""
+    """Yield the place in the case and a sentence for each unknown tier or flavor, and for usage without a tenant."""
     yield from _unknown(("expect", "tier"), case.expect.tier, policy)
     if case.used and cluster.known.tenant_name(document.namespace) is None:
         yield ("used",), f"no tenant selects namespace {document.namespace}, so nothing is counted there"
@@ -255,7 +255,7 @@ def _is(wanted: str, warning: AdmissionWarning) -> bool:
 def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     """Return the cases in a table, then each failure with the expected and the actual value, and a summary.
 
-    The summary is such as: `12 cases in 2 suites: 11 passed, 1 failed`.
+    The summary has the form `12 cases in 2 suites: 11 passed, 1 failed`.
     """
     shown = [each for each in results if not (fail_only and each.passed)]
     rows = [

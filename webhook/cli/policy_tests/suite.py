@@ -1,6 +1,6 @@
 """A suite of policy tests (config.gpu-tiers.dev/v1alpha1, TierPolicyTest), field by field, and how it is read.
 
-Suites are found by their file name, and read with the lines of their fields. The objects that they name have to exist.
+Suites are found by their file names, and read with the lines of their fields. The files that they name have to exist.
 """
 
 import os
@@ -143,7 +143,7 @@ DEEPEST = 5
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """A suite as it is in a file. `lines` are those of the fields, by their path from the top."""
+    """A suite as it is in a file. `lines` has the line of each field, by the field's path from the top."""
 
     file: Path
     fields: SuiteSection
@@ -154,7 +154,7 @@ class Suite(msgspec.Struct, frozen=True):
         return f"{self.file}:{_line(self.lines, place)}"
 
     def located(self, *place: int | str) -> str:
-        """Return file, line and path of a field, with which a problem of it begins."""
+        """Return file, line and path of a field, as the start of a sentence on a problem of it."""
         return f"{self.at(*place)}: {field_path(place)}"
 
 

@@ -1,4 +1,4 @@
-"""`gpu-tiers review`: the webhook's answers about manifests, offline, for people, for programs and for CI."""
+"""`gpu-tiers review`: the webhook's answers about manifests, without a cluster, for people, programs and CI."""
 
 import asyncio
 import sys
@@ -125,7 +125,7 @@ async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
 
 
 def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]) -> Iterator[str]:
-    """Yield notes of what nobody can be asked offline: its user's rights, and its tenant's hours."""
+    """Yield notes of what needs a cluster (the user's rights, the tenant's GPU-hours), and of active grants."""
     tenant = tenants.get(finding.verdict.tenant or "")
     if tenant is not None and tenant.budgets:
         yield f"not checked: the budgets of tenant {tenant.name}, which its cluster counts"
@@ -139,10 +139,10 @@ def _unasked(finding: Finding, policy: TierPolicy, tenants: Mapping[str, Tenant]
 
 
 def _of_files(finding: Finding, policy: TierPolicy, *, stored: bool = True) -> Finding:
-    """Return the finding with what differs without a cluster, in its parts too.
+    """Return the finding with what differs without a cluster, also in its parts.
 
-    The API server's own refusals are those of objects that are `stored`, not of the pods that a workload would make.
-    The files may lack a PriorityClass that the cluster has.
+    Only objects that are `stored` get the API server's own refusals, not the pods that a workload would make. The
+    refusal of an unknown class says that the files lack it, because the cluster may have it.
     """
     pods = tuple(_of_files(each, policy, stored=False) for each in finding.pods)
     inside = tuple(_of_files(each, policy, stored=stored) for each in finding.inside)
@@ -157,7 +157,7 @@ def _of_files(finding: Finding, policy: TierPolicy, *, stored: bool = True) -> F
 def _notes(
     cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document], world: Sequence[Document]
 ) -> Iterator[str]:
-    """Yield oddities of the tenants and namespaces by which the objects are judged."""
+    """Yield the warnings about the tenants and namespaces by which the objects are judged."""
     every = [*world, *asked]
     yield from (f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings)
 
@@ -189,9 +189,9 @@ def _notes(
 def write_report(
     form: ReviewForm, findings: Sequence[Finding], shown: Sequence[Finding], left: Sequence[LeftOut], *, tenants: bool
 ) -> None:
-    """Write the findings to be `shown` to stdout. Notes without a place in the form go to stderr.
+    """Write the findings to be `shown` to stdout. With JSON and YAML the left-out files go to stderr.
 
-    `tenants`: any were given.
+    `tenants`: whether any TenantQuota was given.
     """
     left_out = [f"{each.what}: {each}" for each in left]
     match form:
@@ -220,7 +220,7 @@ def write_report(
 
 
 def _whole(finding: Finding) -> dict[str, Any]:
-    """Return the verdict on an object with its place, and a review's own parts: patches, and the created objects."""
+    """Return the verdict on an object with its file and line, its patch, and the findings for what it creates."""
     document = finding.document
     return versioned({"file": document.file, "line": document.line or None, **_record(finding)})
 

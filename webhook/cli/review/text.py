@@ -1,4 +1,4 @@
-"""A review as text: each finding, and at the end the counts and the ones that need attention."""
+"""A review as text: each finding, and at the end the counts and the objects that need attention."""
 
 import difflib
 from collections import Counter
@@ -30,7 +30,7 @@ def as_text(finding: Finding, console: Console) -> None:
     """Write one finding for a person: tier, why, warnings or the refusal, and the changes."""
     if console.is_terminal:
         console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
-    else:  # rich would take as long for it as the reviews
+    else:  # rich would take as long as the reviews themselves
         console.file.write("\n".join(line.plain for line in _lines(finding)) + "\n\n")
 
 
@@ -74,7 +74,7 @@ def left_alone(finding: Finding) -> str:
 
 
 def _unknown(finding: Finding) -> str:
-    """Return why a kind without a row is left alone: a Service of Kubernetes' own makes no pods."""
+    """Return why a kind without a row is left alone: it is Kubernetes' own and makes no pods, or it is unknown."""
     group = finding.document.group
     own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
     return "its kind makes no pods" if own and not finding.parts else UNKNOWN
@@ -120,7 +120,7 @@ def _refusals(finding: Finding) -> Iterator[Text]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Remove control characters, because a manifest must not control the reader's terminal."""
+    """Return the text with spaces for control characters, because a manifest must not control a terminal."""
     return Text(flat(text), style)
 
 
@@ -136,11 +136,11 @@ def _diff(finding: Finding) -> Iterator[Text]:
 
 
 LONGEST_NOTE = 40
-"""Lines of an annotation that are shown; `-o json` and `-o yaml` have all."""
+"""The most lines of an annotation that are shown; `-o json` and `-o yaml` have all."""
 
 
 def _without_long_notes(tree: Tree) -> Tree:
-    """Shorten long annotations, because the listener's text would fill twenty pages."""
+    """Replace long annotations by their number of lines, because the listener's text would fill twenty pages."""
     notes = at(tree, "metadata.annotations")
     if not isinstance(notes, dict):
         return tree
@@ -170,9 +170,9 @@ _NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
 def summary(
     findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool, shown: bool = True
 ) -> Iterator[str]:
-    """Yield the summary's lines. For one `shown` object its finding is enough, and what was not checked.
+    """Yield the lines of the summary. For a single object that is `shown`, leave out the counts and lists of objects.
 
-    `tenants`: any were given.
+    `tenants`: whether any TenantQuota was given.
     """
     whole = len(findings) > 1 or not shown
     if whole:

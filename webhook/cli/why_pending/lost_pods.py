@@ -1,4 +1,4 @@
-"""Tells what becomes of a pod whose node has not been Ready for some time, and what evictions did to a Job."""
+"""Explains what happens to a pod on a node that is not Ready, and to a Job whose pods failed or were evicted."""
 
 import asyncio
 from collections.abc import Iterable
@@ -41,7 +41,10 @@ class _Node(View, frozen=True):
 
 
 class LostNode(msgspec.Struct, frozen=True):
-    """A node that is not Ready `since` that time, in RFC 3339. Kubernetes sets the taint with the key `taint`."""
+    """A node that has not been Ready `since` a time in RFC 3339. `taint` is the key of the taint that Kubernetes sets.
+
+    `out_of_service`: somebody has set the taint by which Kubernetes removes its pods.
+    """
 
     name: str
     since: str
@@ -50,7 +53,7 @@ class LostNode(msgspec.Struct, frozen=True):
 
 
 async def lost_node(asked: AskedCluster, name: str) -> LostNode | None:
-    """Return a node that is not Ready; None for another one, or where the user may not read it. Raises ApiError."""
+    """Return a node if it is not Ready; None if it is Ready or gone, or the user may not read it. Raises ApiError."""
     try:
         found = view(await asked.reader.client.get(path("v1", "nodes", name=name)), _Node)
     except (Forbidden, NotFound):
@@ -64,7 +67,7 @@ async def lost_node(asked: AskedCluster, name: str) -> LostNode | None:
 
 
 async def running_on_lost_nodes(asked: AskedCluster, pods: Iterable[Tree]) -> dict[str, str]:
-    """Return the pods, by name, of those that run on nodes that are not Ready, with the sentences on each."""
+    """Return the sentences on each of these running pods whose node is not Ready, by the pod's name."""
     there = [view(each, Pod) for each in pods]
     names = list(dict.fromkeys(each.spec.node_name for each in there))
     found = await asyncio.gather(*(lost_node(asked, name) for name in names))
@@ -87,7 +90,7 @@ def pod_on_lost_node(pod: Pod, node: LostNode, state: State) -> str:
 
 
 def _what_comes_next(pod: Pod, node: LostNode) -> str:
-    """Return what Kubernetes does with the pod, by its toleration of the node's taint. Without one it waits 0 s."""
+    """Return what Kubernetes does with the pod, by its toleration of the node's taint; 0 s without a toleration."""
     found = first_toleration(pod.spec, Taint(node.taint, "", "NoExecute"))
     if found is not None and found.toleration_seconds is None:
         return "Its tolerations keep it there until the node is Ready, or somebody deletes the pod."
@@ -108,10 +111,10 @@ PAUSES = (
 
 
 async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree], due: int) -> str:
-    """Return when a Job's controller replaces its last pod, which failed or was evicted; "" if it has not.
+    """Return when a Job's controller replaces its last pod; "" if no pod failed, was evicted or was deleted.
 
-    The controller counts in its memory, also failures that a podFailurePolicy ignores and the status leaves out. Those
-    are counted by the Events about evictions, so the wait may be longer if some of these have expired.
+    The controller counts failures in its memory, also those that a podFailurePolicy ignores and the status leaves out.
+    Here Events about evictions count those, so the wait may be longer if some Events have expired.
     """
     about, found = view(document.tree, Named).metadata, list(pods)
     last_eviction = await eviction_of(asked, document.namespace, about)
@@ -137,7 +140,10 @@ async def back_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]
 
 
 async def _has_lost_a_pod(asked: AskedCluster, document: Document, due: int) -> bool:
-    """Tell whether a Job that lacks pods has made some before. A failed index gets no other pod."""
+    """Tell whether the Events say that a Job has created as many pods as are due, so that a missing one was lost.
+
+    False with backoffLimitPerIndex, because a failed index gets no other pod.
+    """
     if at(document.tree, "spec.backoffLimitPerIndex") is not None:
         return False
     events = await events_about(asked, document.namespace, document.uid) or ()

@@ -1,4 +1,4 @@
-"""The queue position of a pod: the workloads before it, and the latest time of its room."""
+"""The queue position of a pod: the workloads before it, and the latest time at which it has room."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ MOST_BEFORE = 3
 
 
 def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> QueuedShown | None:
-    """Return the position of one of these objects in a tenant's queue; None if it is not among those shown."""
+    """Return the first entry of a tenant's queue for one of these uids; None if the status shows none."""
     return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
 
 
@@ -46,10 +46,10 @@ def in_queue(
     reserved: Mapping[str, Decimal] = MappingProxyType({}),
     stuck: str = "",
 ) -> Iterator[str]:
-    """Yield its position in a tenant's queue, and what is before it in its way.
+    """Yield the sentences on a workload's position in its tenant's queue, and on the workloads before it.
 
-    `reserved` are the GPUs that the queue reserves for others, by row. `stuck` says why it does not start by itself, ""
-    if it does.
+    `place` is its entry in the queue, None if it has none. `reserved` are the GPUs that the queue reserves for others,
+    by row. `stuck` says why it does not start by itself, "" if it does.
     """
     line = tenant.queue.entries
     if place is not None:
@@ -87,7 +87,7 @@ def _why(tenant: TenantShown, place: QueuedShown, reserved: Mapping[str, Decimal
 
 
 def _before(places: Sequence[QueuedShown]) -> Iterator[str]:
-    """Yield the first of them, also those of other namespaces, because the queue is the tenant's."""
+    """Yield the sentence on the workloads before it, also of other namespaces, because the queue is the tenant's."""
     if not places:
         return
     gpus = sum((Decimal(str(each.gpus)) for each in places), Decimal(0))
@@ -101,14 +101,14 @@ def _named(place: QueuedShown) -> str:
 
 
 Use = tuple[datetime, PodSummary]
-"""A pod on a node, and the latest time at which it releases its GPUs."""
+"""The latest time at which a pod on a node releases its GPUs, and the pod."""
 HAS_ROOM_NOW = datetime.min.replace(tzinfo=UTC)
 
 
 def room_at_latest(
     line: Sequence[QueuedShown], flavor: str | None, tenant: Tenant, usage: Usage, uses: Iterable[Use]
 ) -> datetime | None:
-    """Return when the last workload of a queue surely has room if nobody passes it; None if unknown.
+    """Return when the last workload of `line` surely has room if no other passes it; None if unknown or at once.
 
     The workloads before it are assumed to run forever, and to count on every row of their tier.
     """
@@ -122,7 +122,7 @@ def room_at_latest(
 
 
 def _room_in(row: QuotaRow, line: Iterable[QueuedShown], usage: Usage, ends: Iterable[Use]) -> datetime | None:
-    """Return when a row has room for all of them; `ends` are in the order of time."""
+    """Return when a row has room for all workloads of `line`; None if never by these `ends`, the earliest first."""
     asked = sum((Decimal(str(each.gpus)) for each in line if row.tier in (None, each.tier)), Decimal(0))
     lacks = usage.get(row, Decimal(0)) + asked - row.hard
     if lacks <= 0:
@@ -142,7 +142,7 @@ def said_at_latest(room: datetime) -> str:
 
 
 async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) -> tuple[str, ...]:
-    """Return the position of a queued pod in the queue of its tenant, by the TenantQuota."""
+    """Return the sentences on a queued pod: its position, other tiers with room, and the latest time of its start."""
     metadata = pod.metadata
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
     if tenant is None or tenant.name not in asked.quotas:
@@ -177,16 +177,16 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
 async def _stuck(
     asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown, own_pods: Iterable[Tree]
 ) -> str:
-    """Return that it, or the workload that keeps it back, waits for the GPUs of its own pods; "" for neither.
+    """Return the sentence that it, or the workload that blocks it, waits for GPUs of its own pods; "" for neither.
 
-    A Deployment can be scaled beyond its row, and its pods don't end by themselves. Those of a Job do.
+    A Deployment can be scaled beyond its row, and its pods don't end by themselves, unlike those of a gang.
     """
     kinds = asked.policy.kinds.by_kind
     head = shown.queue.entries[place.behind - 1] if 0 < place.behind < place.nth else place
     for each in dict.fromkeys((place, head)):
         if each.namespace != place.namespace:
             continue
-        # One that is only behind another may lack room for all of its pods.
+        # A workload that only waits behind another one names no row; each row of its tier may be too small for it.
         rows = [
             row
             for row in tenant.rows
@@ -214,9 +214,9 @@ async def _stuck(
 async def _roomy_tiers(
     asked: AskedCluster, document: Document, place: QueuedShown, own: Collection[str]
 ) -> tuple[str, ...]:
-    """Return a sentence on the tiers that have room for it now, as the refusal of a tenant that denies has it.
+    """Return the sentence on the tiers that have room for a queued workload now, like a refusal with onExceed Deny.
 
-    `own` are the uids under which the queue reserves GPUs for it.
+    `own` are the uids under which the queue reserves GPUs for the workload.
     """
     decision = await next_decision(asked, document)
     tenant, charge = (decision.tier_request.facts.tenant, decision.charge) if decision else (None, None)
@@ -238,7 +238,7 @@ async def _roomy_tiers(
 async def _estimate(
     asked: AskedCluster, version: Version, line: tuple[QueuedShown, ...], flavor: str | None
 ) -> AsyncIterator[str]:
-    """Yield when the last of them has room; nothing if others may pass it, or not all running pods may be read."""
+    """Yield when the last workload of `line` has room; nothing if others may pass it, or pods may not be listed."""
     tenant = version.tenant
     if tenant is None or tenant.hold_order != "Strict" or tenant.reserve_seconds is not None:
         return
@@ -268,7 +268,7 @@ class _Timed(View, frozen=True):
 
     @property
     def until(self) -> datetime | None:
-        """Return its deadline; None if none is declared, or if a controller may make another pod."""
+        """Return the deadline; None without one, before its start, or if a controller may make another in its place."""
         seconds, started, by = self.spec.active_deadline_seconds, self.status.start_time, self.metadata.controller
         if seconds is None or started is None or (by is not None and by.kind != "CronJob"):
             return None
@@ -276,7 +276,7 @@ class _Timed(View, frozen=True):
 
 
 async def _uses(asked: AskedCluster, namespace: str) -> list[Use]:
-    """Return the pods of a namespace with a declared end, after their grace periods. Raises Forbidden."""
+    """Return the pods on nodes of a namespace that have a deadline, with that plus their grace. Raises Forbidden."""
     client, claims = asked.reader.client, asked.reader.lookups.devices
     jobs = [view(each, _Timed) for each in await listed_trees(client, path("batch/v1", "jobs", namespace))]
     ends = {each.metadata.uid: each.until for each in jobs}

@@ -81,7 +81,7 @@ async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> W
 
 
 async def on_lost_node(asked: AskedCluster, pods: Iterable[Tree]) -> tuple[str, ...]:
-    """Return sentences on the pods that their Job does not replace because their node is lost."""
+    """Return sentences on ending pods that their Job does not replace because their node is not Ready."""
     ending = [_ending(pod) for pod in pods if standing(pod).state == "ending"]
     if not any(each.job and each.node for each in ending):
         return ()
@@ -103,13 +103,13 @@ def _ending(tree: Tree) -> PodSummary:
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
-    """Return the answer about a deleted pod: its evictor; None if unknown."""
+    """Return the answer about a deleted pod: its last eviction; None if no Event reports one."""
     evicted = await eviction_of_pod(asked, namespace, pod)
     return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
 
 
 async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...]:
-    """Return a sentence with Kueue's own; none if Kueue says nothing, or is not installed."""
+    """Return Kueue's reason for not admitting the object; none if Kueue gives no reason, or is not installed."""
     uids = {document.uid, *(each.get("uid", "") for each in document.metadata.get("ownerReferences") or ())}
     try:
         served = await resources_of(asked.reader.client, {"kueue.x-k8s.io"})
@@ -123,9 +123,9 @@ async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...
 
 
 YOUNG = 10.0
-"""Seconds after its create within which a workload's controller may not have handled it."""
+"""The age in seconds up to which a workload's controller may not have handled it yet."""
 LOOKS, PAUSE = 20, 0.5
-"""The number of retries and the seconds between them. Either clock may be behind the other."""
+"""The most looks at a new workload, and the seconds between them. They bound the wait if the clocks differ."""
 _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
@@ -136,7 +136,7 @@ NO_ANSWER = (
 
 
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
-    """Wait until a just applied workload has a pod, or a refusal of one. Raises ApiError."""
+    """Wait until a workload has a pod or a refusal of one, but not if it is older than YOUNG. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
@@ -232,7 +232,7 @@ async def _with_refusal(
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
     sentences.append(refused.said(now))
-    # A try at once helps only where the next one passes. Whether another webhook refuses it again is unknown.
+    # Offer a retry only if the next try would pass here. Whether another webhook refuses it again is unknown.
     passes = still == "" or not (refused.ours or refused.unreached or refused.of_resource_quota)
     controller = refused.controller if passes and refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
@@ -242,7 +242,7 @@ async def _with_refusal(
 
 
 async def _next_try(asked: AskedCluster, document: Document, finding: Finding | None) -> str:
-    """Return what becomes of the next pod, which is admitted; a tenant may queue it, also if there is room."""
+    """Return the sentence on the next pod, which would be admitted: it waits in the queue, or the try passes."""
     decisions = [part.verdict.decision for part in finding.parts] if finding else []
     queues = any(each.on_exceed == "Hold" for each in decisions if each)
     waits_for = (await explained(asked, document.tree)).waits_for if queues else ""
@@ -254,7 +254,7 @@ async def _next_try(asked: AskedCluster, document: Document, finding: Finding | 
 
 
 async def _judged_now(asked: AskedCluster, document: Document) -> Finding | None:
-    """Return the verdict on a workload and its next pods as they would be admitted now; None if that is unknown."""
+    """Return the finding on a workload and its next pods if they were created now; None without a right it needs."""
     finding = await asked.judge.finding(document)
     asked.reader.without("whether its next pod would be admitted now", *OF_A_VERDICT)
     return finding if asked.reader.sure else None
@@ -330,9 +330,9 @@ _DEFAULT_UNAVAILABLE = "25%"
 
 
 async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
-    """Return that a rollout waits for GPUs of its own pods; "" for none.
+    """Return the sentence that a rollout waits for GPUs of its own old pods, and how to go on; "" if it does not.
 
-    Usage of other workloads may end by itself. That of its own pods does not, because they run until the new ones do.
+    Usage of other workloads may end by itself. The old pods don't end, because they run until the new ones do.
     """
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     there, new = at(document.tree, "status.replicas"), at(document.tree, "status.updatedReplicas") or 0
@@ -366,7 +366,7 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
 
 
 def _bounding(tenant: Tenant, charge: Charge) -> Tenant | None:
-    """Return the tenant with the rows whose GPUs its old pods use; None if their end gives a new pod no room."""
+    """Return the tenant with the rows that limit a new pod; None if the end of old pods gives it no room."""
     spent = [row for row in charge.rows(tenant) if row.spent]
     if never_fits(charge, tenant) or any(row.tier is None or tenant.action(row) != "Demote" for row in spent):
         return None  # used up hours stay so when the old pods have ended

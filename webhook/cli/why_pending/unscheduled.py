@@ -1,4 +1,4 @@
-"""Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of nodes, devices of DRA."""
+"""Finds out why the scheduler has no node for a pod: its volumes, its group, the GPUs of nodes, or devices of DRA."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -65,7 +65,7 @@ async def unscheduled(
 
 
 def _insufficient(asked: AskedCluster, pod: Pod, scheduler: str) -> tuple[str, ...]:
-    """Return what a pod waits for by the scheduler's words alone, for a person who may not read nodes and pods."""
+    """Return what a pod waits for, only by the scheduler's words, for a person who may not read nodes and pods."""
     asks = _waiting(asked, pod, "").asks
     lacks = [f"{written(gpus)} free {name}" for name, gpus in asks.items() if lacks_of(scheduler, name)]
     text = f"It waits for {' and '.join(lacks)} on one node; it starts by itself when there is room."
@@ -73,7 +73,7 @@ def _insufficient(asked: AskedCluster, pod: Pod, scheduler: str) -> tuple[str, .
 
 
 async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
-    """Return sentences on its volumes without which it can't be scheduled, whatever GPUs are free."""
+    """Return sentences on the pod's missing, lost or unbound volumes, without which it can't be scheduled."""
     problems = list[str]()
     for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName"):
         where = path("v1", "persistentvolumeclaims", document.namespace, str(name))
@@ -90,7 +90,7 @@ async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: st
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
-    """Return a sentence on its group, and a second one if the group lacks pods."""
+    """Return a sentence on the pod's group, and a second one if the group lacks pods; none without a group."""
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
@@ -123,7 +123,7 @@ def _group_name(pod: Pod) -> str:
 
 
 async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: datetime) -> Room | None:
-    """Return the room for a pod, as far as the user may read it; None for a pod that asks for no GPU.
+    """Return the room for a pod, as far as the user may read it; None if it asks for no GPU, or nothing is known.
 
     A resource that a DeviceClass serves comes by DRA on each node whose device plugin doesn't have it. Only the
     scheduler knows how much of a shared GPU is free.
@@ -165,7 +165,7 @@ async def room(asked: AskedCluster, pod: Pod, tree: Tree, nominated: str, now: d
     if by_dra or any(each.free is None for each in rooms):
         asked.reader.without(lost, "pods")
 
-    # 4. It evicts nobody for GPUs by DRA: for claims anywhere, for a resource where no device plugin has it.
+    # 4. The scheduler evicts nobody for GPUs by DRA. Claims get them on every node, resources where no plugin has them.
     if by_dra:
         by_uid = {each.uid: holder for each, holder in zip(pods or (), holders or (), strict=True)}
 
@@ -223,7 +223,7 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
 
 
 async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
-    """Return a function for the tenant of a namespace, "" for none; None if namespaces or tenants can't be read."""
+    """Return a function that returns a namespace's tenant, "" for none; None if namespaces or tenants can't be read."""
     reader = asked.reader
     found = await reader.part("namespaces", listed_namespaces(reader.client), (), "the tenants of the holders")
     known = {each.name: each for each in found}
@@ -253,7 +253,7 @@ async def rooms_by_devices(
 ) -> list[Room]:
     """Return the room for each DRA request of a pod; `by_class` are its resources that DeviceClasses serve.
 
-    `pods` are those on nodes, by uid. There is none for a version whose scheduler may evict for devices.
+    `pods` are those on nodes, by uid. Return nothing for a version whose scheduler may evict for devices.
     """
     reader, classes = asked.reader, asked.policy.classes
     if evicts_for_devices(await reader.part("version", server_version(reader.client), (0, 0))):
@@ -285,7 +285,7 @@ async def rooms_by_devices(
 
 
 def _own_claims(pod: Pod, tree: Tree, claims: tuple[DeviceClaim, ...]) -> Iterator[DeviceClaim | Room]:
-    """Yield each claim of a pod, or why there is none yet."""
+    """Yield each ResourceClaim of a pod; if it does not exist yet, a Room that says so."""
     by_key, namespace = {each.key: each for each in claims}, pod.metadata.namespace
     statuses = (each for _, each in all_at(tree, "status.resourceClaimStatuses.*"))
     made = {at(each, "name"): at(each, "resourceClaimName") for each in statuses}

@@ -1,7 +1,7 @@
 """The table of rules about tiers, quotas, hooks and webhooks of a cluster or of manifests.
 
-`lint` asks all but those about workloads, which `audit` asks; `check` asks those that have a line. Findings of one
-severity are shown in the order of the chapters here, and of the functions in a chapter.
+`lint` runs the rules that need no workloads. `audit` runs those that do, and `namespace-label`. `check` runs the rules
+that have a line. Rules of one severity run in the order of the modules here, and of the functions in a module.
 """
 
 from webhook.report.lint import installation, pod_rules, tier_and_quota_rules, workload_rules

@@ -30,7 +30,10 @@ def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("guard-missing", Severity.ERROR, "configurations", "admission_policies", line="registered")
 def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find missing policies by which the API server itself refuses. Without any webhook nothing is installed."""
+    """Find ValidatingAdmissionPolicies that are missing, have no binding, or guard gates without Deny.
+
+    Without any webhook configuration nothing is installed, so nothing is missing.
+    """
     if not any(_ours(snapshot)):
         return
     if not any(each.keeps_gates for each in snapshot.admission_policies):
@@ -68,7 +71,7 @@ def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("exempt-by-label", Severity.WARNING, "configurations")
 def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find webhooks that a label switches off. The chart exempts by name alone, which nobody can choose."""
+    """Find webhooks that a label switches off. The chart exempts only by a namespace's name, which can't be changed."""
     for each in _ours(snapshot):
         keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {NAME_LABEL}
         if keys:
@@ -91,7 +94,7 @@ def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
 
 
 SOON = timedelta(days=14)
-"""The time before expiry in which a renewal is overdue: gpu-tiers renews its own 30 days before, cert-manager too."""
+"""The time before expiry in which a renewal is overdue: gpu-tiers and cert-manager renew 30 days before expiry."""
 
 
 @rule("certificate-expired", Severity.ERROR, "certificates", line="certificates")
@@ -112,7 +115,7 @@ def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("ca-expires", Severity.ERROR, "configurations", line="certificates")
 def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a CA in caBundle that expires soon. During a replacement there are two, and the old one may end."""
+    """Find a caBundle whose last CA expires soon or has expired. During a replacement an older CA in it may expire."""
     for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
         last = max((each for each in snapshot.certificates if each.where == where), key=lambda each: each.not_after)
         if last.not_after - snapshot.now < SOON:
@@ -149,7 +152,7 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("policy-not-taken", Severity.ERROR, "read_active_policy", line="policy")
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Report why the leader did not take the policy file."""
+    """Report a policy file that the leader did not take, that is active with a problem, or whose ConfigMap is gone."""
     found, published = snapshot.installed, snapshot.installed.published
     if published is None or not (found.gone or published.problem):
         return
@@ -164,7 +167,10 @@ def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("policy-not-yet-taken", Severity.WARNING, "read_active_policy", line="policy")
 def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a policy file that changed and is not active yet: a kubelet brings a change within two minutes or so."""
+    """Find a policy file that changed and is not active yet, or that no replica has published a policy.
+
+    A kubelet brings a change of the file within two minutes or so.
+    """
     found = snapshot.installed
     if found.published is None:
         yield Mistake(f"ConfigMap {active_map_of(found.where)}", "no replica has reported which policy is active")
@@ -174,7 +180,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")
 def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Compare the replica that answered with the leader; other replicas are unknown."""
+    """Compare the policy of the replica that answered with the leader's; other replicas are unknown."""
     replica, published = snapshot.replica, snapshot.installed.published
     if replica is None or published is None:
         return
@@ -187,14 +193,14 @@ def replica_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("no-leader", Severity.ERROR, "leader", line="leader")
 def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a Lease that nobody renews. It is watched for its whole duration, so no clocks are compared."""
+    """Find a Lease that no replica renews. It was read again for its whole duration, so no clocks are compared."""
     if not snapshot.leader:
         yield Mistake(f"Lease {snapshot.installed.where}", "no replica renews it")
 
 
 @rule("ledger-not-exact", Severity.WARNING, "tenants", "accounts", line="ledger")
 def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Report tenants without the condition Exact, which the leader keeps."""
+    """Report tenants whose condition Exact, which the leader writes, is missing or not True."""
     for each in snapshot.tenants:
         conditions = each.status.get("conditions") or ()
         exact = [found for found in conditions if found.get("type") == "Exact"] or [{}]
@@ -204,7 +210,7 @@ def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("watches-silent", Severity.WARNING, "replica", line="replica")
 def watches_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a watch of the replica that answered without an event for too long."""
+    """Find a replica that answered and has a watch without an event for too long."""
     replica = snapshot.replica
     if replica is not None and replica.watches > OLDEST_WATCH:
         yield Mistake(f"replica {replica.replica}", f"a watch has said nothing for {replica.watches} s")

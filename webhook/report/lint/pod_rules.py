@@ -22,7 +22,7 @@ AUTOSCALER_SECONDS = 600
 LEAST_SHARE = Decimal("0.1")
 """A GPU can't be used with less than this part of its even share of the node's CPU and memory."""
 BREAKS_GANGS = (1, 36)
-"""The version whose scheduler heeds disruptionMode only for preemptors that are in a PodGroup."""
+"""The Kubernetes version whose scheduler heeds disruptionMode only for preemptors that are in a PodGroup."""
 _BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
 _GIB = Decimal(1024) ** 3
 
@@ -42,7 +42,7 @@ def bound_unheard(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("training-without-hook", Severity.WARNING, "pods")
 def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find training pods without the policy's hook, unless an annotation names a hook, or none."""
+    """Find training pods without the policy's hook or its grace period, unless an annotation names a hook, or none."""
     bare = []
     for pod in (each for each in _training(snapshot) if not each.hook_asked):
         hook = _hook_of(pod.tier, snapshot)
@@ -145,7 +145,7 @@ def _spent_budgets(snapshot: ClusterSnapshot) -> Iterator[tuple[str, list[PodSum
 
 @rule("evicted-by-age", Severity.INFO, "pods")
 def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find tiers whose training victims kube-scheduler alone chooses: the pod that started last."""
+    """Find tiers among whose training workloads only kube-scheduler chooses the victim: the pod that started last."""
     for tier in snapshot.policy.tiers:
         of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
         makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
@@ -163,7 +163,7 @@ def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("boost-ignored", Severity.INFO, "preemption_configs")
 def boost_ignored(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find rules by which Kueue chooses among workloads without the boost."""
+    """Find rules of PreemptionConfigs by which Kueue compares workloads without the boost."""
     if snapshot.policy.eviction_cost.get("Kueue") != "Write":
         return
     for found in snapshot.preemption_rules:

@@ -20,12 +20,12 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return the rank; 0 is the worst."""
+        """Return the position among the severities; 0 is the worst."""
         return list(Severity).index(self)
 
 
 class Mistake(NamedTuple):
-    """A mistake that a rule found: the object and its problem. `workload`: the one that it is about."""
+    """A mistake that a rule found: the object and its problem. `workload` is the audited workload, None for others."""
 
     where: str
     what: str
@@ -64,10 +64,10 @@ class LintRule(msgspec.Struct, frozen=True):
 
 
 def rule(name: str, severity: Severity, *needs: Part, line: str = "") -> Callable[[Check], LintRule]:
-    """Make a rule of the function below, which yields the mistakes.
+    """Return a decorator that makes a rule of a function, which yields the mistakes.
 
-    `name` is its id. `needs`: without these parts of the snapshot it is not asked. `line`: the line of `check` that it
-    belongs to.
+    `name` is its id. `needs`: without these parts of the snapshot the rule does not run. `line`: the line of `check`
+    that it belongs to, "" for none.
     """
     return lambda check: LintRule(name, severity, needs, line, check)
 

@@ -39,7 +39,7 @@ class AuditStanding(StrEnum):
 class PodsAlike(msgspec.Struct, frozen=True):
     """Like pods of a workload: existing ones, or those that its template would make.
 
-    `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
+    `gpus` are their GPUs together. `tier` is the tier in whose rows they count, by their class. `marked`: gpu-tiers has
     seen them at admission. `wait`: they are gated for quota, so they use nothing. `hook`: each of their containers with
     GPUs has a preStop.
     """
@@ -61,7 +61,8 @@ class PodsAlike(msgspec.Struct, frozen=True):
 class Audited(ObjectVerdict, frozen=True, kw_only=True):
     """The verdict on a workload that has GPU pods or asks for a tier, with its pods.
 
-    `classes` are those that its pods would get, with their values. `findings` are the ids of contradicting rules.
+    `classes` are the PriorityClasses that its pods would get, with their values. `findings` are the ids of the rules
+    that found something.
     """
 
     tenant: Tenant | None = None
@@ -83,17 +84,17 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 
     @property
     def due(self) -> str:
-        """Return the first tier that it would get; "" where there is none."""
+        """Return the first tier that new pods would get; "" for none."""
         return self.tiers[0].name if self.tiers else ""
 
     @property
     def counted_as(self) -> str:
-        """Return the tier that it would get, else the one that its pods count in; "" where there is none."""
+        """Return the tier that new pods would get, else the one that existing pods count in; "" for none."""
         return self.due or next((each.tier for each in self.pods if each.tier), "")
 
     @property
     def by_tier(self) -> Mapping[str, tuple[PodsAlike, ...]]:
-        """Return its pods by the tier that they count in: a demoted pod by its own, any other by that of a new one."""
+        """Return its pods by tier: a demoted pod counts in its own tier, any other in the tier of a new pod."""
         tiers = [each.tier if each.demoted and each.tier else self.counted_as for each in self.pods]
         there = {
             name: tuple(each for each, tier in zip(self.pods, tiers, strict=True) if tier == name) for name in tiers
@@ -102,7 +103,7 @@ class Audited(ObjectVerdict, frozen=True, kw_only=True):
 
 
 def with_another_class(found: Audited) -> list[PodsAlike]:
-    """Return pods that gpu-tiers has seen with another class than new ones would get, except demoted ones."""
+    """Return the existing pods whose class or priority new pods would not get, except demoted and unmarked ones."""
     due = found.classes
     expected = (each for each in found.existing if due and each.marked and not each.demoted)
     return [each for each in expected if due.get(each.class_name) != each.priority]
@@ -118,12 +119,15 @@ def without_hook(found: Audited) -> list[PodsAlike]:
 
 
 def standing_of(found: Audited) -> AuditStanding:
-    """Return the state of a workload. One without pods is changed if it gets a tier that it does not name."""
+    """Return the state of a workload.
+
+    A workload without existing pods agrees only if it names its tier and its verdict is Allowed.
+    """
     if found.message:
         return AuditStanding.REFUSED
     if any(not each.marked for each in found.existing):
         return AuditStanding.BEFORE
-    if not found.due:  # it keeps a PriorityClass that ranks by its value alone
+    if not found.due:  # it keeps a PriorityClass that is no tier's
         return AuditStanding.OUTSIDE
     if found.verdict is VerdictName.QUEUED and all(each.wait for each in found.existing):
         return AuditStanding.QUEUED
@@ -177,7 +181,7 @@ class CertificateSeen(msgspec.Struct, frozen=True):
 
 
 class PreemptionRule(msgspec.Struct, frozen=True):
-    """A rule of Kueue's PreemptionConfig (KEP-13396). `modes`: how each of its selectors compares priorities."""
+    """A rule of Kueue's PreemptionConfig (KEP-13396). `modes`: the priority.mode of each selector, "" for none."""
 
     config: str
     name: str
@@ -185,7 +189,7 @@ class PreemptionRule(msgspec.Struct, frozen=True):
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """The marks on a dry run that asked both webhooks, and how long it took. `said`: the API server's words."""
+    """The marks on a dry run that asked both webhooks, and how long it took. `said`: the API server's error, or ""."""
 
     marks: tuple[ReplicaMark, ...]
     seconds: float = 0.0
@@ -193,7 +197,7 @@ class DryRun(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """The resources of a node that pods take."""
+    """The resources of a node that pods take: GPUs, CPU cores, and bytes of memory."""
 
     gpus: Decimal = Decimal(0)
     cpu: Decimal = Decimal(0)
@@ -201,13 +205,13 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True):
-    """A cluster or manifests, as far as they were read. `unread` says what reading each other part needs.
+    """A cluster or manifests, as far as they were read. `unread` says what each part needs that was not read.
 
-    `refused` are those of them that take a right.
+    `refused` are the parts that the user has no right to read.
 
     `pods` are those with GPUs; `taken` are the resources of nodes that all pods take. `version` is major and minor.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
-    `failed_hooks`: how often a pod, by namespace and name, ended without a confirmed save.
+    `failed_hooks`: how often a kubelet reported FailedPreStopHook of a pod, by its namespace and name.
     """
 
     policy: TierPolicy
@@ -239,7 +243,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def replica(self) -> ReplicaMark | None:
-        """Return the replica that answered the dry run."""
+        """Return the first mark on the dry run, of a replica that answered."""
         return next(iter(self.dry_run.marks), None)
 
     @property

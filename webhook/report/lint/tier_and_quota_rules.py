@@ -85,7 +85,7 @@ NEVER = "Never"
 
 @rule("serving-below-others", Severity.INFO)
 def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find types that rank above serving, because people wait for serving, while the others can wait."""
+    """Find training or batch in a tier above that of serving, although people wait for serving."""
     policy = snapshot.policy
     serving = _tier_of(WorkloadType.SERVING, snapshot)
     if serving is None:
@@ -99,7 +99,7 @@ def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("never-for-training", Severity.WARNING)
 def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find training in a tier that evicts nobody. During adoption no tier does, which is known."""
+    """Find training in a tier whose preemptionPolicy is Never. Adoption, by which no tier evicts, is no mistake."""
     tier = _tier_of(WorkloadType.TRAINING, snapshot)
     if tier is not None and tier.preemption_policy == NEVER:
         yield Mistake(f"tier {tier.name}", "training gets it, and its preemptionPolicy is Never")
@@ -132,7 +132,10 @@ def tiers_without_eviction(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("class-above-tiers", Severity.WARNING, "classes")
 def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find PriorityClasses above a tier. Kubernetes' own are meant to be, and other rules report the default class."""
+    """Find PriorityClasses above a tier, except Kubernetes' own, which are meant to be there.
+
+    Other rules report the default class and classes of former tiers.
+    """
     for live, evicts in _foreign(snapshot):
         if not live.global_default and not live.ours:
             what = f"value {live.value} evicts {', '.join(evicts)}{_borne(live.name, snapshot)}"
@@ -218,9 +221,9 @@ def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("quota-without-effect", Severity.WARNING, "tenants")
 def quota_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find what whoever applies a TenantQuota is warned of.
+    """Find the mistakes of which the webhook warns when a TenantQuota is applied.
 
-    Unknown names and overlaps are errors of other rules, and about a row that the backstop lacks nobody can do a thing.
+    Other rules report unknown names and overlaps. A row that the backstop can't have is left out: nobody can change it.
     """
     for tenant in (each.tenant for each in snapshot.tenants if each.tenant is not None):
         for warning in tenant_warnings(tenant, (), snapshot.namespaces, lambda _: {}, snapshot.policy):
@@ -230,7 +233,7 @@ def quota_without_effect(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("lends-to-evictor", Severity.INFO, "tenants")
 def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find pods over a row that run as a tier which evicts. During adoption no tier evicts."""
+    """Find rows with onExceed Demote whose pods may run in a lower tier that evicts. During adoption no tier evicts."""
     policy = snapshot.policy
     for tenant in snapshot.active if not policy.adoption else ():
         rows = dict.fromkeys(
@@ -246,7 +249,7 @@ def lends_to_evictors(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("quota-below-gang", Severity.WARNING, "tenants", "gangs")
 def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find gangs larger than the whole quota; used up GPU-hours come again."""
+    """Find gangs that need more GPUs than a row allows. Used up GPU-hours are no mistake, because they come again."""
     for gang in snapshot.gangs:
         tenant = gang.tenant and replace(gang.tenant, spent=())
         short = shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
@@ -334,7 +337,10 @@ def _why(found: DeviceClass) -> str:
 
 @rule("pending-for-hours", Severity.WARNING, "tenants", "namespaces", "pods")
 def pending_for_hours(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find workloads whose pods use quota without a node, with the scheduler's words on the oldest pod."""
+    """Find workloads with pods that have used quota without a node for longer than LONG.
+
+    The finding has the scheduler's message on the oldest of these pods.
+    """
     ranked, labels = by_age(snapshot.active), {each.name: each.labels for each in snapshot.namespaces}
     tenants = {namespace: tenant_among(ranked, labels.get(namespace, {})) for namespace in snapshot.pods_by_namespace}
 

@@ -22,7 +22,7 @@ from webhook.sentences.sentence import warning_words
 
 
 def of_each(check: Callable[[Audited, TierPolicy], str]) -> Check:
-    """Return a check of each workload. The function returns its problem, "" for none."""
+    """Return a check that calls this function for each workload. It returns the workload's problem, "" for none."""
 
     def mistakes(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         for each in snapshot.workloads:
@@ -36,7 +36,7 @@ def of_each(check: Callable[[Audited, TierPolicy], str]) -> Check:
 @rule("would-be-refused", Severity.ERROR, "workloads")
 @of_each
 def refused(found: Audited, _: TierPolicy) -> str:
-    """Return the refusal, except that of the ceiling, which has its own rule."""
+    """Return the refusal, unless the ceiling refuses, which has a rule of its own."""
     return "" if found.reason is Reason.CEILING else found.message
 
 
@@ -55,7 +55,7 @@ def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
 @rule("other-class", Severity.WARNING, "workloads")
 @of_each
 def other_class(found: Audited, policy: TierPolicy) -> str:
-    """Find pods with the class of another tier than new pods get."""
+    """Find pods with the class of a tier, but not the class or priority that new pods get."""
     other = [each for each in with_another_class(found) if policy.tiers.of_class(each.class_name)]
     return f"{_pods(other)} as {_classes(other)}; new pods get {_due(found)}" if other else ""
 
@@ -76,7 +76,7 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
 @rule("hook-missing", Severity.WARNING, "workloads")
 @of_each
 def hook_missing(found: Audited, _: TierPolicy) -> str:
-    """Find running pods without the hook that new ones get."""
+    """Find existing pods without the hook, or for sigterm without the grace period, that new pods get."""
     bare = without_hook(found)
     if not bare:
         return ""
@@ -103,7 +103,7 @@ def unknown_key(found: Audited, _: TierPolicy) -> str:
 
 @rule("demand-over-quota", Severity.WARNING, "workloads")
 def demand_over_quota(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find rows that the pods of a tenant exceed, by the tiers of the pods; a pod without one counts by a new pod's."""
+    """Find rows that the pods of a tenant exceed. A pod without a tier counts in the tier that a new pod would get."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in snapshot.workloads:
         must_queue = bool(each.existing) or not each.message
