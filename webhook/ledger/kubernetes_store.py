@@ -61,7 +61,7 @@ class KubernetesStore:
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
         account = _successor(copy)
-        # The usage is of the rows that hold by this write: it may note the begin or the end of a grant.
+        # The usage is of the rows that apply with this write, which may note the begin or the end of a grant.
         tenant = in_force(copy.version.active, before.status | copy.changes)
         booked = copy.booked if tenant == copy.version.active else None
         usage = usage_status(tenant, count_of(account, tenant, booked=booked), before.status, self.is_active)
