@@ -1,7 +1,6 @@
 """Keeps both webhook configurations as the API server needs them to call the webhook, and reports whether they exist.
 
-A configuration without a path is not called: until a replica has written one, the API server gets a 404 and acts by
-failurePolicy.
+Until a replica has written a path into an entry, the API server gets a 404 for it, and acts by failurePolicy.
 """
 
 import asyncio
@@ -152,7 +151,7 @@ class WebhookConfigurations:
 def corrections(configuration: Json, end: str, ca_bundle: str | None) -> JsonPatch:
     """Return the JSON patch that gives each entry this caBundle (base64) and, for a Service, a secret path with `end`.
 
-    It is empty where all is right. Without `ca_bundle` that field stays as it is.
+    The patch is empty if nothing is wrong. Without `ca_bundle` that field stays as it is.
     """
     webhooks = configuration.get("webhooks") or ()
     paths = [path if SECRET.fullmatch(path) and path.endswith(end) else "" for path in map(_path, webhooks)]
@@ -169,7 +168,7 @@ def corrections(configuration: Json, end: str, ca_bundle: str | None) -> JsonPat
 
 
 def _path(webhook: Json) -> str:
-    """The path at which this entry calls the webhook; "" for one that nobody answers.
+    """Return the path at which this entry calls the webhook; "" for a path that nobody answers.
 
     A URL is written by a person, and may lead to any path with the right end.
     """

@@ -33,7 +33,7 @@ class Pair:
 
 
 def utc_now() -> datetime:
-    """Return the time of every source's clock, unless a test gives another."""
+    """Return the current time in UTC. Sources use it unless a test passes another clock."""
     return datetime.now(UTC)
 
 
@@ -92,7 +92,7 @@ def _signed(
     valid: tuple[datetime, datetime],
     more: Iterable[x509.ExtensionType] = (),
 ) -> Pair:
-    """Return a new key and its certificate, signed by the CA; a CA itself without one."""
+    """Return a new key and its certificate, signed by `ca`; without `ca` it is a self-signed CA."""
     key, signs = ec.generate_private_key(ec.SECP256R1()), ca is None
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usage = x509.KeyUsage(

@@ -238,7 +238,7 @@ class SelfManaged:
                 await asyncio.sleep(min(self.every, RETRY_SECONDS))
 
     async def _agreed(self) -> Content:
-        """Return the Secret's content once it is complete, by this replica or another."""
+        """Return the Secret's content once it needs no change, which this replica or another writes."""
         for _ in range(ROUNDS):
             content = await self.secret.read()
             now, since = self.now(), self.configurations.trusted_since(content.data.get(CA, b""))

@@ -1,4 +1,4 @@
-"""The sources of a serving certificate, their needs of the API server, and a bundle.
+"""Defines the sources of a serving certificate, the API server as they need it, and the bundle that they return.
 
 A bundle is loaded into a live TLS context, and described in lines. Objects of the API server are plain dicts.
 """
@@ -63,7 +63,8 @@ def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
 def apply(context: ssl.SSLContext, bundle: Bundle) -> None:
     """Serve the bundle on new connections of a context that may be live already.
 
-    OpenSSL only reads files: one of mode 0600 in the temporary folder, deleted when this returns.
+    OpenSSL only reads files, so key and certificate are in a file of mode 0600 in the temporary folder until this
+    returns.
     """
     with tempfile.NamedTemporaryFile(prefix="gpu-tiers-", suffix=".pem") as file:
         file.write(bundle.key + b"\n" + bundle.certificate)

@@ -14,7 +14,7 @@ from localcluster.versions import KUBERNETES
 
 
 def run(asked: argparse.Namespace) -> None:
-    """Do it; the last line of `up` is for a shell's eval."""
+    """Run the command. The last line that `up` prints is for a shell's eval."""
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
         case "build":
@@ -34,9 +34,9 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def build(minor: str, *, everything: bool) -> None:
-    """Have what the tests' clusters are made of, and `everything` that those of a release take beside it.
+    """Make the parts of the tests' clusters that the cache lacks; `everything`: also those of a release's tests.
 
-    Where no real node can run, say why, and have the rest.
+    If no real node can run here, print why, and make the other parts.
     """
     wanted: list[Part] = []
     try:

@@ -23,21 +23,21 @@ OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Have all that takes minutes the first time; NodeError or BinaryError if that fails."""
+    """Make the parts that take minutes the first time; NodeError, BinaryError or GoError if that fails."""
     if real:
         have_packages()
     have(parts(minor, real=real))
 
 
 def parts(minor: str, *, real: bool) -> Iterator[Part]:
-    """Yield what a cluster of that minor version with gpu-tiers is made of."""
+    """Yield the parts of a cluster of that minor version with gpu-tiers."""
     yield from keeper.parts(minor, real=real)
     if real:
         yield project_image_part()
 
 
 def fill(cluster: ControlPlane, replicas: int, devices: int) -> None:
-    """Make the cluster what the examples need, with so many GPUs by DRA; errors of kubectl, helm or a process go up."""
+    """Install gpu-tiers and what the examples need, with `devices` GPUs by DRA. Raises what kubectl and helm do."""
     add_kinds(cluster)
     if devices:
         add_devices(cluster, devices)
@@ -51,7 +51,7 @@ def fill(cluster: ControlPlane, replicas: int, devices: int) -> None:
 
 
 def way_to_page(kubeconfig: Path) -> str:
-    """Return the command that opens the page of the cluster with this kubeconfig."""
+    """Return how to open the page of the cluster with this kubeconfig: addresses, or a command."""
     return (kubeconfig.parent / PAGE).read_text()
 
 
@@ -66,7 +66,7 @@ def way_to_pages(ports: Mapping[str, int]) -> str:
 def run_as_processes(cluster: ControlPlane, replicas: int) -> dict[str, int]:
     """Run the webhook as a process of this machine, or as several behind a balancer.
 
-    One that dies is started again. Returns the port of each one's page.
+    A process that dies is started again. Returns the port of each replica's page, by its name.
     """
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     if replicas > 1:
@@ -81,7 +81,7 @@ def run_as_processes(cluster: ControlPlane, replicas: int) -> dict[str, int]:
 
 
 def run_in_a_pod(cluster: NodeCluster, replicas: int = 1) -> None:
-    """Install it as a user does; the node has the image already."""
+    """Install gpu-tiers by helm, as a user does; the node has the image already."""
     values = json.dumps({"mode": "Enforce", "policy": example_policy(), "replicas": replicas})
     release = ["install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *release, "--values=-", "--wait", "--timeout=120s", input=values)

@@ -27,7 +27,7 @@ def project_image(progress: str = "") -> Path:
 
 
 def project_image_part() -> Part:
-    """Return the image as what a cluster is made of."""
+    """Return the image as a part of a cluster."""
     return Part(IMAGE_MINUTES, image_archive(project_image_name(), contents()).exists, project_image)
 
 
@@ -38,7 +38,7 @@ def project_image_name() -> str:
 
 
 def contents() -> Iterator[bytes]:
-    """Return the name and the content of each file that the image is made of."""
+    """Yield the name and then the content of each file that the image is made of."""
     for source in (ROOT / name for name in SOURCES):
         files = sorted(source.rglob("*")) if source.is_dir() else [source]
         for file in (each for each in files if each.is_file() and each.suffix != ".pyc"):

@@ -16,7 +16,7 @@ class PolicyFile:
         self._looked = 0.0
 
     def __call__(self, cluster: Cluster) -> None:
-        """Look, if it is time; without a file, as for a webhook within the cluster, there is nothing to do."""
+        """Compare the file if it is time. Do nothing without a file, as for a webhook in a pod."""
         if time.monotonic() - self._looked < SECONDS or not policy_file(cluster).exists():
             return
         self._looked = time.monotonic()

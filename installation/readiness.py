@@ -1,4 +1,4 @@
-"""Waits until the API server asks the webhook."""
+"""Waits until the API server calls the webhook."""
 
 from localcluster import Cluster
 from localcluster.waiting import wait_until
@@ -13,7 +13,7 @@ PROBE = {
 
 
 def wait_for_webhook(cluster: Cluster) -> None:
-    """Wait until the API server asks it: a new configuration and its caBundle take a moment to arrive there."""
+    """Wait until the API server calls it, because a new configuration and its caBundle need a moment to arrive."""
 
     def gives_a_tier() -> bool:
         answer = cluster.api.create(PROBE, dry_run=True, check=False)

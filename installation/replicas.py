@@ -39,17 +39,17 @@ class Replica:
         wait_until_ready(self.process, self.address)
 
     def kill(self) -> None:
-        """Kill it at once, in the middle of whatever it does."""
+        """Kill it at once, also in the middle of a request."""
         self.process.popen.kill()
         self.process.popen.wait()
 
     def start_again(self) -> None:
-        """Start a new process in the place of one that has ended, as a kubelet does."""
+        """Start a new process after the old one has ended, as a kubelet does."""
         self._processes.end(self.process)
         self.process = self._start()
 
     def pause(self) -> None:
-        """Stop it in the middle of whatever it does: its connections stay, and it says nothing."""
+        """Stop it with SIGSTOP: its connections stay, and it answers nothing."""
         self.process.popen.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -12,7 +12,7 @@ from localcluster.crds import add_crds
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """One kind: group, kind, plural, its versions, the stored one first, and where its objects lie.
+    """One kind: group, kind, plural, its versions, the stored one first, and the scope of its objects.
 
     `scale` is the field that its scale subresource writes.
     """
@@ -55,7 +55,7 @@ def add_kinds(cluster: Cluster) -> None:
 
 
 def crd(row: WorkloadKind) -> dict[str, Any]:
-    """Return one CustomResourceDefinition that keeps whatever fields an object has.
+    """Return one CustomResourceDefinition that keeps all fields of an object.
 
     The API server protects the groups below *.k8s.io: their CRDs must name an approval, or say that there is none.
     """

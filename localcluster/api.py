@@ -21,7 +21,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class ApiError(Exception):
-    """The API server refused; `result` holds what it said."""
+    """The API server refused a request; `result` has its answer."""
 
     def __init__(self, result: Result) -> None:
         self.result = result
@@ -65,7 +65,7 @@ class Api:
     ) -> Result:
         """Create an object, or each of a List, maybe as another user; ApiError on a refusal, unless `check` is False.
 
-        An unknown field is an error if this is strict; otherwise the API server drops it.
+        An unknown field is an error if `strict`; otherwise the API server drops it.
         """
         params = {"fieldManager": "kubectl-create", "fieldValidation": "Strict" if strict else "Ignore"}
         params |= {"dryRun": "All"} if dry_run else {}
@@ -147,7 +147,7 @@ class Api:
     ) -> None:
         """Delete objects, such as pod/NAME, or all of a kind, such as pods. Absent objects are no error.
 
-        Without a grace period pods have that of their spec. Dependents are deleted too, unless the cascade is Orphan.
+        Without a grace period pods have that of their spec. Dependents are deleted too, unless `owned` is Orphan.
         """
         options = {"propagationPolicy": owned} | ({} if seconds is None else {"gracePeriodSeconds": seconds})
         for path in [self.path(each, namespace) for each in whats]:
@@ -158,7 +158,7 @@ class Api:
                     self._wait_for_end(path, going)
 
     def path(self, what: str, namespace: str = "") -> str:
-        """Return where an object or a list lies: words that kubectl takes, or Kind.group/version."""
+        """Return the path of an object or a list, by a word that kubectl takes, or by Kind.group/version."""
         word, _, name = (what, "", "") if what.partition(".")[0][0].isupper() else what.partition("/")
         if word not in self._paths:
             self._paths = self._discovered()
@@ -244,7 +244,7 @@ def _found(answer: httpx.Response) -> Tree:
 
 
 def _uids(tree: Tree) -> set[str]:
-    """Yield the uids to wait for; none for a Status, because the object is gone."""
+    """Return the uids to wait for; none for a Status, because the object is gone."""
     return {each["metadata"]["uid"] for each in tree.get("items", [tree]) if each.get("kind") != "Status"}
 
 

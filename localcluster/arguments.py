@@ -18,7 +18,7 @@ EXPECTED_ERRORS = (BinaryError, GoError, NodeError, ProcessError, KubectlError, 
 
 
 def add_up_and_down(commands: Any) -> list[argparse.ArgumentParser]:
-    """Add `up`, the `keep` that it starts, and `down` to a parser's commands; the first two for more options."""
+    """Add `up`, the `keep` that it starts, and `down` to a parser's commands. Return the first two."""
     starting = []
     for name, text in (
         ("up", "start a cluster that stays; the last line says how to use it"),

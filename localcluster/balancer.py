@@ -1,9 +1,9 @@
 """One loopback address for several processes, as a Service is one for several pods.
 
 A connection goes to the next backend whose /readyz says yes. A backend that says no, as one that drains, gets no new
-ones and keeps those it has. A backend that doesn't answer, as a paused one, loses them: that is how a node dies.
+connections and keeps its old ones. A backend that doesn't answer, as a paused one, loses them, as if its node had died.
 
-Run by its path, with a file {"port": …, "backends": [{"name", "port", "metrics_port"}]}. Standard library alone.
+Run by its path, with a file {"port": …, "backends": [{"name", "port", "metrics_port"}]}. Standard library only.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Backend:
     open: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def probe(self) -> None:
-        """Ask its /readyz; cut its connections where no answer came."""
+        """Ask its /readyz; cut its connections if no answer comes."""
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 health = await asked(self.metrics_port)

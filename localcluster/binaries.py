@@ -14,7 +14,7 @@ from localcluster.versions import ACTIONLINT, CONTAINERD, COREDNS, DRA_DRIVER, E
 
 MODULES = Path(__file__).parent / "go"
 SHIM = "containerd-shim-runc-v2"
-"""What stands between containerd and the processes of a pod."""
+"""The program between containerd and the processes of a pod."""
 VERSION_VARIABLES = "k8s.io/component-base/version"
 
 
@@ -61,7 +61,7 @@ def binaries(minor: str) -> dict[str, Binary]:
 
 
 def node_binaries(minor: str) -> dict[str, Binary]:
-    """Return what a real node runs beside runc, by name; pause holds a pod's namespaces open."""
+    """Return the programs of a real node except runc, by name; `pause` keeps a pod's namespaces."""
     rows = (
         of_kubernetes(minor, "kubelet", 0.5, "--version"),
         of_kubernetes(minor, "kube-proxy", 0.2, "--version"),
@@ -97,7 +97,7 @@ def of_containerd(name: str, minutes: float) -> Binary:
 
 
 def find(binary: Binary, progress: str = "") -> Path:
-    """Return the path of a binary, building it where it is nowhere yet; BinaryError if that fails."""
+    """Return the path of a binary, and build it if there is none; BinaryError or GoError if that fails."""
     return found(binary) or build(binary, progress)
 
 
@@ -166,14 +166,14 @@ def link_flags(binary: Binary) -> str:
 
 
 def compiler() -> list[str]:
-    """Return the command line that starts Go, which one process installs where it is missing; GoError if it can't."""
+    """Return the command line that starts Go, which one process installs if it is missing; GoError if it can't."""
     with only_one("go"):
         return go_command(cache_folder())
 
 
 @contextmanager
 def only_one(what: str) -> Iterator[None]:
-    """Let one process at a time make that; another that wants the same waits and says so. Others make other things."""
+    """Let one process at a time run the block for `what`; another one waits, and prints that."""
     lock = cache_folder() / "locks" / what
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:

@@ -41,7 +41,7 @@ class Cluster(Protocol):
 
     @property
     def api(self) -> Api:
-        """The API server over HTTP, as the administrator: for whatever isn't about kubectl."""
+        """The API server over HTTP, as the administrator, for all that isn't about kubectl."""
         ...
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002

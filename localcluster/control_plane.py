@@ -26,9 +26,9 @@ class ControlPlane:
     """etcd, API server and, unless switched off, controller manager, scheduler and kwok.
 
     Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs is a new one in the temp folder, or
-    `folder`, emptied. It goes away with the `with` block, and stays when the start failed; the latter one also
-    when the block failed. `apiserver_options`: more of the API server's command line. `controllers`: those
-    that the controller manager runs.
+    `folder`, emptied. It is deleted after the `with` block, unless a part did not start (ProcessError),
+    or `folder` was given and the block failed. `apiserver_options`: more of the API server's command line.
+    `controllers`: those that the controller manager runs.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ControlPlane:
         self._api: Api | None = None
         self.address = components.LOOPBACK
         self.prefix: list[str] = []
-        """What each part's command line begins with: it may start in another network, where the address is."""
+        """The words before each part's command line, to start it in the network that has `address`."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -69,14 +69,14 @@ class ControlPlane:
 
     @property
     def api(self) -> Api:
-        """The API server over HTTP, as the administrator; ProcessError where a part of the cluster has ended."""
+        """The API server over HTTP, as the administrator; ProcessError if a part of the cluster has ended."""
         self._api = self._api or by_token(self.kubeconfig, self.processes.check)
         return self._api
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
         """Run kubectl as the administrator; KubectlError on a failure, unless `check` is False.
 
-        ProcessError instead where a part of the cluster, or what runs beside it, has ended: that is the cause.
+        ProcessError instead if a part of the cluster, or a process beside it, has ended, because that is the cause.
         """
         self.processes.check()
         try:
@@ -178,5 +178,5 @@ class ControlPlane:
         return not self.kubectl("get", "--raw=/readyz", check=False).code
 
     def _takes_pods(self) -> bool:
-        """Without its namespace's default ServiceAccount a pod is refused."""
+        """Tell whether the namespace has its default ServiceAccount, because without it a pod is refused."""
         return not self.kubectl("get", "serviceaccount", "default", "--namespace=default", check=False).code

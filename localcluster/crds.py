@@ -15,7 +15,8 @@ GONE_SECONDS = 60
 def add_crds(cluster: Cluster, *crds: Mapping[str, Any]) -> None:
     """Apply CRDs by the server, and wait until the objects of each of their versions can be listed.
 
-    Established says less: of a CRD without any condition yet it makes `kubectl wait` fail, and discovery comes later.
+    To wait for Established is not enough: `kubectl wait` fails for a CRD without any condition yet, and discovery comes
+    later.
     """
     cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": crds}), "--server-side", "--force-conflicts")
     kinds = ",".join(kind for crd in crds for kind in _served(crd["spec"]))

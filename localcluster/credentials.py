@@ -60,6 +60,6 @@ def service_account_key() -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text)

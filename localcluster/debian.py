@@ -1,4 +1,4 @@
-"""Installs programs that this machine lacks with apt, where it may: as root, on Debian."""
+"""Installs programs that this machine lacks with apt, if it may: as root, on Debian."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ class PackageError(Exception):
 
 
 def have(package_of: Mapping[str, str], purpose: str) -> None:
-    """Have these programs, each of the package named; PackageError where that can't be done."""
+    """Install the packages of those programs that are missing; PackageError if that can't be done."""
     if missing(package_of):
         if os.geteuid() or not shutil.which("apt-get"):
             needed = sorted({package_of[program] for program in missing(package_of)})
@@ -27,7 +27,7 @@ def have(package_of: Mapping[str, str], purpose: str) -> None:
 
 
 def missing(programs: Mapping[str, str]) -> list[str]:
-    """Return the programs that are not there."""
+    """Return the programs that are not on PATH, or in /usr/sbin or /sbin."""
     return [program for program in programs if not shutil.which(program, path=PATH)]
 
 

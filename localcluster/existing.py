@@ -1,4 +1,4 @@
-"""A cluster that is there already, reached through its kubeconfig."""
+"""A cluster that exists already, reached through its kubeconfig."""
 
 import shutil
 import tempfile

@@ -6,7 +6,7 @@ from typing import Any
 from localcluster.cluster import Cluster
 
 DRIVER = "gpu.nvidia.com"
-"""The driver of a kept cluster's devices. NVIDIA's class for whole GPUs bears its name."""
+"""The driver of a kept cluster's devices. NVIDIA's DeviceClass for whole GPUs has the same name."""
 NODE = "dra-0"
 
 
@@ -28,14 +28,14 @@ def device_class(name: str, *selectors: str, resource: str = "") -> dict[str, An
 def resource_slice(
     *devices: Mapping[str, object], node: str, driver: str = DRIVER, generation: int = 1, count: int = 1
 ) -> dict[str, Any]:
-    """Return a ResourceSlice of a node, one of so many of its pool."""
+    """Return a ResourceSlice of a node, one of `count` in its pool."""
     pool = {"name": node, "generation": generation, "resourceSliceCount": count}
     spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": list(devices)}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec}
 
 
 def device(name: str, *taints: Mapping[str, str], **attributes: object) -> dict[str, Any]:
-    """Return a device of a slice, whose attributes are strings or booleans, or say of what type they are."""
+    """Return a device of a slice, whose attributes are strings, booleans, or dicts that name the type."""
     typed = {True: "bool", False: "string"}
     found = {
         key: value if isinstance(value, dict) else {typed[isinstance(value, bool)]: value}

@@ -13,7 +13,7 @@ NODES = {
     "gpu-0": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
     "gpu-1": {},
 }
-"""Those of a cluster that is kept, and their labels."""
+"""The nodes of a cluster that is kept, with their labels."""
 GPUS_PER_NODE = 8
 
 
@@ -23,7 +23,7 @@ def add_node(api: Api, name: str, gpus: int, labels: dict[str, str]) -> None:
     api.wait_for("Ready", f"node/{name}", seconds=READY_SECONDS)
 
     def has_no_taint() -> bool:
-        """The controller manager takes that of a node which is not ready away a moment after it is."""
+        """Tell whether the controller manager has removed the taint not-ready, a moment after the node is Ready."""
         return not api.get(f"node/{name}")["spec"].get("taints")
 
     wait_until(has_no_taint, READY_SECONDS, f"node {name} without a taint")

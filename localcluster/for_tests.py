@@ -17,9 +17,9 @@ AnyCluster = TypeVar("AnyCluster", bound=Cluster)
 
 @contextmanager
 def started(cluster: AnyCluster, config: pytest.Config) -> Iterator[AnyCluster]:
-    """Run it for the tests, and print its version past pytest's capture.
+    """Run a cluster for the tests, and print its version past pytest's capture.
 
-    Where its parts can't be had, the tests are skipped with the reason; under CI=true they fail.
+    If its parts can't be made, the tests are skipped with the reason; under CI=true they fail.
     """
     try:
         cluster.__enter__()
@@ -33,14 +33,14 @@ def started(cluster: AnyCluster, config: pytest.Config) -> Iterator[AnyCluster]:
 
 
 def missing(reason: str) -> NoReturn:
-    """A developer without the parts skips; a pipeline without them is broken."""
+    """Skip the test, or fail it under CI=true, because a pipeline without the parts is broken."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
 
 
 def announce(config: pytest.Config, line: str) -> None:
-    """Print a line to the terminal while the tests run; of several processes each one's come when it ends."""
+    """Print a line to the terminal while the tests run; with several processes, when each of them ends."""
     if hasattr(config, "workeroutput"):
         config.workeroutput.setdefault("announced", []).append(line)
         return

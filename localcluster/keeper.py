@@ -1,7 +1,7 @@
 """Keeps one cluster running after the command that asked for it has ended. The caller fills it.
 
-`up` starts a process of its own, the keeper, which holds a lock for as long as it lives; `down` leaves it a word to
-stop. So no process is ever killed by an id that was read from a file.
+`up` starts a process of its own, the keeper, which holds a lock for as long as it lives; `down` writes a
+file that has it stop. So no process is ever killed by an id that was read from a file.
 """
 
 import fcntl
@@ -36,21 +36,21 @@ Fill = Callable[[ControlPlane], None]
 
 
 def state() -> Path:
-    """Return the folder where the keeper's lock, log and words lie, and its control plane below it."""
+    """Return the folder of the keeper's lock, log and other files, with its control plane below it."""
     folder = cache_folder() / "cluster"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Have all that takes minutes the first time; NodeError or BinaryError if that fails."""
+    """Make the parts that take minutes the first time; NodeError, BinaryError or GoError if that fails."""
     if real:
         have_packages()
     have(parts(minor, real=real))
 
 
 def parts(minor: str, *, real: bool) -> Iterator[Part]:
-    """Yield what a cluster of that minor version is made of."""
+    """Yield the parts of a cluster of that minor version."""
     yield from map(of_binary, binaries(minor).values())
     if real:
         yield from map(of_binary, node_binaries(minor).values())
@@ -60,7 +60,7 @@ def parts(minor: str, *, real: bool) -> Iterator[Part]:
 def up(minor: str, module: str, *options: str, real: bool) -> Path:
     """Return the kubeconfig of the cluster once all in it is ready; ProcessError shows the keeper's log.
 
-    `python -m MODULE keep OPTIONS` is the keeper, if none lives. A ProcessError says that one runs with other options.
+    `python -m MODULE keep OPTIONS` is the keeper, if none runs. ProcessError if one runs with other options.
     """
     wanted = [f"--kubernetes={minor}", f"--node={'real' if real else 'fake'}", *options]
     if is_running():
@@ -108,7 +108,7 @@ def start_keeper(module: str, options: list[str]) -> subprocess.Popen[bytes]:
 
 
 def keep(minor: str, fill: Fill = lambda _: None, tend: Fill = lambda _: None, *, real: bool) -> None:
-    """Be the keeper: hold the lock, run the control plane, fill it, and tend it until the word to stop or a SIGTERM."""
+    """Be the keeper: hold the lock, run the control plane, fill it, and tend it until `down` or a SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
@@ -138,7 +138,7 @@ def running_cluster(minor: str, *, real: bool) -> Iterator[ControlPlane]:
 
 
 def stay(cluster: ControlPlane, tend: Fill) -> None:
-    """Watch until somebody asks to stop; ProcessError if a part ends before that."""
+    """Call `tend` until `down`; ProcessError if a part of the cluster ends before that."""
     while not (state() / "stop").exists():
         cluster.processes.check()
         tend(cluster)

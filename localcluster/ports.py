@@ -9,8 +9,8 @@ from itertools import islice
 # Below the range that systems give to outgoing connections (32768 and up on Linux): those come and go all the time.
 FIRST, LAST = 20000, 32000
 OWN = 100
-"""Ports in which a process looks first: two that start clusters at one time would otherwise find the same now and then,
-before one of them listens."""
+"""How many ports a process looks at first. Without such ports of their own, two processes that start clusters at one
+time would now and then find the same ports, before one of them listens."""
 
 
 _given: set[int] = set()

@@ -81,7 +81,7 @@ class ProcessGroup:
             process.check()
 
     def adopt(self, pid: int) -> None:
-        """Have a process stopped that one of them started, should this process be killed before it could do that."""
+        """Have the reaper stop a process that one of them started, if this process is killed before it could."""
         self._tell_reaper(f"{pid}\n")
 
     def named(self, name: str) -> Process:
@@ -95,7 +95,7 @@ class ProcessGroup:
         return self.start(name, process.command)
 
     def end(self, process: Process) -> None:
-        """Stop one of them, or none if it was killed; its end is no failure of the group from now on."""
+        """Stop one of them, if it still runs, and remove it from the group, so that its end is no failure."""
         process.stop()
         self._running.remove(process)
 
@@ -118,7 +118,7 @@ class ProcessGroup:
 
 
 def detached(command: Sequence[str], folder: Path, log: IO[bytes] | None) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own: Ctrl-C reaches only the one who stops it in order. No log: a pipe as stdin."""
+    """Start it in a session of its own, so that Ctrl-C reaches only its parent. Without a log, stdin is a pipe."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL if log else subprocess.PIPE,

@@ -1,7 +1,7 @@
 """Stops the processes of a parent that died without stopping them itself.
 
 Run as a script, it reads process ids from stdin, one a line, which its parent writes as it starts them. The word
-"done" ends it without a deed. An end of file before that means that the parent was killed: it stops them, last
+"done" ends it, and nothing is stopped. An end of file before that means that the parent was killed: it stops them, last
 started first, and removes the folder. A process is only taken for one of them if its command line names the folder.
 """
 

@@ -46,7 +46,7 @@ KUBERNETES = {
 
 
 def kubernetes(minor: str) -> Kubernetes:
-    """Return the row of a minor version such as "1.37"; ValueError names the ones there are."""
+    """Return the row of a minor version such as "1.37"; ValueError names the known ones."""
     try:
         return KUBERNETES[minor.removeprefix("v")]
     except KeyError:

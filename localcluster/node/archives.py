@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""What images call a machine, where it isn't the machine's own name."""
+"""The names of processors in images, if they differ from those of `platform`."""
 SHELL_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -37,7 +37,7 @@ def archive(name: str, layer: Path, target: Path, entrypoint: Sequence[str] = ()
 
 
 def architecture() -> str:
-    """Return what images call this machine's processor."""
+    """Return the name of this machine's processor in images."""
     machine = platform.machine()
     return ARCHITECTURES.get(machine, machine)
 

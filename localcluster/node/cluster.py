@@ -28,7 +28,7 @@ READY_SECONDS = 240
 class NodeCluster(ControlPlane):
     """A control plane and the node `node-0`, whose GPUs are a number and nothing else.
 
-    Use it as `with NodeCluster("1.37", gpus=8) as cluster:`; NodeError where this machine can't run a node.
+    Use it as `with NodeCluster("1.37", gpus=8) as cluster:`; NodeError if this machine can't run a node.
     """
 
     def __init__(self, minor: str = DEFAULT_KUBERNETES, *, gpus: int = 8, folder: Path | None = None) -> None:
@@ -65,11 +65,11 @@ class NodeCluster(ControlPlane):
         self._end(self.processes.named("kubelet"))
 
     def kill_containers(self) -> None:
-        """Kill whatever runs in containers, as a power cut does; a kubelet would start them again."""
+        """Kill all processes in containers, as a power cut does; a kubelet would start them again."""
         self._containerd.kill_all()
 
     def kill_container(self, container_id: str) -> None:
-        """Kill the processes of one container, by the id that stands in its pod's status."""
+        """Kill the processes of one container, by the id in its pod's status."""
         self._containerd.kill(container_id.removeprefix("containerd://"))
 
     def start_kubelet(self) -> None:
@@ -80,7 +80,7 @@ class NodeCluster(ControlPlane):
 
     @contextmanager
     def devices(self, count: int) -> Iterator[None]:
-        """Run the DRA driver of Kubernetes' examples with so many devices; none is left afterwards."""
+        """Run Kubernetes' example DRA driver with so many devices, and delete all ResourceSlices afterwards."""
         program = find(release_binaries()["dra-example-kubeletplugin"])
         command = components.dra_driver(self._kubeconfig_of("dra-driver"), count)
         driver = self._run("dra-driver", str(program), *command)
@@ -125,7 +125,7 @@ class NodeCluster(ControlPlane):
         (folder / "Corefile").write_text(components.dns(self._kubeconfig_of("coredns"), address))
 
     def _start_node(self) -> None:
-        """Start part after part; ProcessError shows the log of the one that failed."""
+        """Start part after part. ProcessError shows the log of one that ended; TimeoutError names one that is late."""
         self._run("containerd", self._path("containerd"), f"--config={self.node_folder / 'containerd.toml'}")
         wait_until(self._containerd_answers, READY_SECONDS, "containerd")
         self.import_image(self._pause_image())

@@ -14,7 +14,7 @@ MOST_PODS = 200
 
 
 def containerd(folder: Path, shim: str) -> str:
-    """TOML, version 3; all that it keeps lies in the folder, and a shim of the machine's own containerd is left alone.
+    """Return containerd's TOML (version 3). All its files are in the folder, and the shim isn't the machine's own.
 
     `restrict_oom_score_adj`: a machine without CAP_SYS_RESOURCE may not lower a process's score, and runc dies of it.
     The plugins that are off would write outside the folder, or probe file systems that no node needs.
@@ -59,7 +59,7 @@ def pod_network(folder: Path) -> dict[str, object]:
 
 
 def kubelet_settings(folder: Path, address: str) -> str:
-    """A KubeletConfiguration without the guards of a production node: it evicts no pod for want of room."""
+    """Return a KubeletConfiguration without the guards of a production node, such as evictions under pressure."""
     nothing = dict.fromkeys(("memory.available", "nodefs.available", "imagefs.available"), "0%")
     return yaml.safe_dump(
         {
@@ -88,7 +88,7 @@ def kubelet_settings(folder: Path, address: str) -> str:
 
 
 def kubelet(folder: Path, kubeconfig: Path, address: str) -> list[str]:
-    """Its root folder is the usual one, which the node has to itself."""
+    """Return the kubelet's options. Its root folder is the default one, which the node mounts for itself."""
     return [
         f"--config={folder / 'kubelet.yaml'}",
         f"--kubeconfig={kubeconfig}",
@@ -98,7 +98,7 @@ def kubelet(folder: Path, kubeconfig: Path, address: str) -> list[str]:
 
 
 def kube_proxy(kubeconfig: Path) -> list[str]:
-    """The three zeros leave the machine's connection tracking as it is."""
+    """Return kube-proxy's options. The three zeros leave the machine's connection tracking as it is."""
     return [
         f"--kubeconfig={kubeconfig}",
         "--proxy-mode=nftables",
@@ -111,7 +111,7 @@ def kube_proxy(kubeconfig: Path) -> list[str]:
 
 
 def dra_driver(kubeconfig: Path, devices: int) -> list[str]:
-    """Its kubelet folders are the usual ones; containerd reads the CDI files of /var/run/cdi."""
+    """Return the driver's options. Kubelet folders are the default ones; containerd reads CDI files of /var/run/cdi."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--node-name={NODE}",
@@ -122,7 +122,7 @@ def dra_driver(kubeconfig: Path, devices: int) -> list[str]:
 
 
 def dns(kubeconfig: Path, address: str) -> str:
-    """The Corefile: Services by name, and nothing outside the cluster."""
+    """Return the Corefile: Services by name, and nothing outside the cluster."""
     return f"""\
 cluster.local:53 in-addr.arpa:53 {{
     bind {address}

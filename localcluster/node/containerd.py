@@ -10,7 +10,7 @@ from localcluster.node.packages import NodeError
 
 @dataclass(frozen=True)
 class Containerd:
-    """The one that listens on a socket, and the containers that a kubelet has it run."""
+    """The containerd that listens on a socket, with the containers of its kubelet (in the namespace k8s.io)."""
 
     ctr: str
     socket: Path
@@ -28,7 +28,7 @@ class Containerd:
         return True
 
     def import_image(self, image: Path) -> None:
-        """Make an image archive known to it; NodeError with its words."""
+        """Import an image archive; NodeError with ctr's message."""
         self._ctr("images", "import", "--no-unpack", str(image))
 
     def kill_all(self) -> None:

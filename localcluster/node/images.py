@@ -27,7 +27,7 @@ IMAGE_MINUTES = 1.0
 LAST_LINES = 15
 IN_USE_SECONDS = 3600
 OWN_MOUNTS = ("unshare", "--mount")
-"""What mounts, leaves nothing mounted however it ends."""
+"""The prefix of commands that mount something: nothing stays mounted after their end."""
 
 
 def python_image(progress: str = "") -> Path:
@@ -49,7 +49,7 @@ def base_archive() -> Path:
 
 
 def image_archive(name: str, contents: Iterable[bytes]) -> Path:
-    """Return the file of an image; `contents` is all that goes into it: another one is another image."""
+    """Return the file of an image. `contents` is all that goes into it, and other contents give another file."""
     short = name.rpartition("/")[2].partition(":")[0]
     return images() / f"{short}-{digest_of(base_archive().name.encode(), *contents)}.tar"
 

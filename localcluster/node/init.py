@@ -1,7 +1,7 @@
 """The first process of a node's namespaces: prepares its mounts and its loopback, then reaps orphans.
 
-Run as a script by `unshare`: its end is the end of every process and mount of the node, whatever had become of them.
-What no namespace holds are the containers' cgroups, which the kernel keeps when a process is killed: it removes them.
+Run as a script by `unshare`. When it ends, every process and mount of the node ends. The containers' cgroups are in no
+namespace, and the kernel keeps them when a process is killed, so this process removes them.
 """
 
 import os
@@ -21,7 +21,7 @@ SYSCTLS = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
 }
-"""What a kubelet writes into the machine's /proc/sys. Here it finds these values in files of the folder instead."""
+"""The values that a kubelet writes into /proc/sys. Here it finds them in files of the folder instead."""
 
 CGROUPS = Path("/sys/fs/cgroup")
 SECONDS = 10
@@ -33,7 +33,7 @@ def run(*command: str) -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Give the node a /run, a /var/log and a /var/lib/kubelet of its own."""
+    """Give the node its own /run, /var/log, /var/lib/kubelet and sysctls, IP forwarding, and a loopback."""
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     for name, place in (("log", "/var/log"), ("kubelet", "/var/lib/kubelet")):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -50,14 +50,14 @@ def prepare(folder: Path) -> None:
 
 
 def cgroups(folder: Path) -> Iterator[Path]:
-    """Return those of the containers that containerd has not removed, of all hierarchies."""
+    """Yield the cgroups of containers that containerd has not removed, in all hierarchies."""
     for container in folder.glob("containerd-state/*/k8s.io/*"):
         for below in (".", "*"):
             yield from CGROUPS.glob(f"{below}/k8s.io/{container.name}")
 
 
 def end(folder: Path) -> None:
-    """Kill all others, remove the cgroups as soon as the kernel lets go of their processes, and end."""
+    """Kill all other processes, remove the cgroups as soon as the kernel has removed their processes, and end."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     deadline = time.monotonic() + SECONDS
@@ -70,7 +70,7 @@ def end(folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Prepare, say so, and stay until a SIGTERM."""
+    """Prepare the node, create the file `prepared`, and reap orphans until a SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: end(folder))
     prepare(folder)
     (folder / "prepared").touch()

@@ -25,7 +25,7 @@ NAMESPACES = ("--net", "--mount", "--pid")
 
 
 class Namespaces:
-    """A network of its own with one address, which this machine reaches as well."""
+    """The namespaces of one node, with one network address that this machine reaches too."""
 
     def __init__(self, folder: Path, processes: ProcessGroup) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Namespaces:
         return ["nsenter", f"--target={self._init}", "--net", "--"]
 
     def inside(self) -> list[str]:
-        """Return the prefix of a command line that runs inside; the process ends with the one that this starts."""
+        """Return the prefix of a command line that runs inside, and gets SIGTERM if its `nsenter` ends."""
         return ["nsenter", f"--target={self._init}", *NAMESPACES, "--", "setpriv", "--pdeathsig=TERM", "--"]
 
     def end(self) -> None:
@@ -51,7 +51,7 @@ class Namespaces:
             self.process.popen.wait(SECONDS)
 
     def stop(self, process: Process) -> None:
-        """End one that runs inside, and wait for that: `nsenter` would end before it."""
+        """Stop the process inside, and wait for its end. `nsenter`, which `process` is, would end before it."""
         os.kill(only_child(process), signal.SIGTERM)
         process.popen.wait(SECONDS)
 
@@ -68,7 +68,7 @@ class Namespaces:
         self._init = only_child(self.process)
 
     def _cable(self) -> str:
-        """Lay it from this machine into the node's network; return the node's end."""
+        """Add a veth pair from this machine into the node's network; return the address of the node's end."""
         here, there = free_cable()
         ip("link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", str(self._init))
         ip("address", "add", f"{here}/30", "dev", self.name)
@@ -79,7 +79,7 @@ class Namespaces:
 
 
 def only_child(process: Process) -> int:
-    """Return the process id of what `unshare` runs."""
+    """Return the id of the process that `unshare` or `nsenter` runs."""
     pid = process.popen.pid
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 

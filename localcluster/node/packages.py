@@ -34,12 +34,12 @@ RIGHTS = {
     "cgroups that it may write": "made=$(mktemp --directory /sys/fs/cgroup/pids/gt-XXXXXX || "
     "mktemp --directory /sys/fs/cgroup/gt-XXXXXX) && rmdir $made",
 }
-"""What it needs of the kernel, and a command that does it."""
+"""What a real node needs of the kernel, each with a command that tries it."""
 NETWORK = {
     "virtual cables": "unshare --net ip link add one type veth peer name other",
     "nftables": "unshare --net nft add table ip attempt",
 }
-"""The same, by programs of the packages."""
+"""More needs, tried by programs of the packages."""
 
 
 class NodeError(Exception):
@@ -61,7 +61,7 @@ def have_packages() -> None:
 
 
 def attempt(commands: Mapping[str, str]) -> None:
-    """Do each of them; NodeError names the first that fails, with its words."""
+    """Run the commands; NodeError names the first part whose command fails, with its message."""
     for part, command in commands.items():
         run = subprocess.run(
             ["sh", "-c", command], env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False

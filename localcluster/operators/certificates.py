@@ -1,4 +1,4 @@
-"""The certificate of an operator's webhook, where a kubelet or an installer would see to it."""
+"""Makes the certificate of an operator's webhook, in place of a kubelet or an installer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +21,10 @@ def write_certificate(folder: Path, service: str, namespace: str) -> None:
 
 @contextmanager
 def looked_for() -> Iterator[None]:
-    """Have a file where JobSet, training-operator and trainer look whether their certificate is mounted.
+    """Create the file by which JobSet, training-operator and trainer tell that their certificate is mounted.
 
-    They open it where they are told to, but look for it there. They look at their start, and then ever more seldom.
+    They read the certificate from $certificates, but check this path, at their start and then less and
+    less often. The file is removed after the block, unless it existed before.
     """
     already = LOOKED_FOR.exists()
     LOOKED_FOR.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ FILES = (
     "templates/rbac/podgrouper",
     "templates/rbac/scheduler",
 )
-"""What in the chart is plain YAML."""
+"""The files of the chart that are plain YAML."""
 
 
 def account(name: str, role: str) -> str:
@@ -61,7 +61,7 @@ metadata: {{name: {NAMESPACE}}}
     kubeconfig="",
     ready="",
 )
-"""It comes with what the other two need, and before them. Without a file of settings it takes its defaults."""
+"""It installs what the other two need, so it starts before them. Without a settings file it uses its defaults."""
 
 POD_GROUPER = Operator(
     binary=binaries.KAI_POD_GROUPER,

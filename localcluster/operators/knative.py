@@ -1,4 +1,4 @@
-"""Knative Serving without a way in: of its activator there is the Service alone, so revisions get pods, no requests."""
+"""Knative Serving without ingress: its activator is only a Service, so revisions get pods but no requests."""
 
 from localcluster.operators import binaries
 from localcluster.operators.operator import Operator
@@ -37,7 +37,7 @@ WEBHOOK = Operator(
     },
     ready="",
 )
-"""It comes with all of Knative's manifests, and before the controllers."""
+"""It installs all of Knative's manifests, so it starts before the controllers."""
 
 CONTROLLERS = Operator(
     binary=binaries.KNATIVE,

@@ -18,7 +18,7 @@ from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES
 
 NOT_APPLIED = {"Deployment", "Job", "APIService"}
-"""What would need pods, or an address of the cluster network."""
+"""Kinds that would need pods, or an address of the cluster network."""
 
 Tree = dict[str, Any]
 
@@ -35,21 +35,21 @@ def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
 
 
 def uninstall_webhooks(cluster: Cluster, objects: list[Tree]) -> None:
-    """Delete its webhook configurations: nobody asks a process that has gone."""
+    """Delete its webhook configurations, because its process has ended."""
     for each in objects:
         if each["kind"].endswith("WebhookConfiguration"):
             cluster.kubectl("delete", each["kind"], each["metadata"]["name"], "--ignore-not-found")
 
 
 def apply(cluster: Cluster, objects: list[Tree]) -> None:
-    """Apply them by the server: a CRD of an operator is too large for the annotation of the other way."""
+    """Apply objects on the server, because an operator's CRD is too large for client-side apply's annotation."""
     if objects:
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         cluster.apply(json.dumps(items), "--server-side", "--force-conflicts")
 
 
 def rendered(operator: Operator) -> list[Tree]:
-    """Return the objects of its manifests, as kustomize makes them, and those that its installer adds."""
+    """Return the objects of its manifests (by kustomize), of other modules, and those that its installer adds."""
     if not operator.manifests:
         return of_text(operator.installed)
     resources = "".join(f"- module/{each}\n" for each in operator.manifests)
@@ -78,7 +78,7 @@ def kustomized(folder: Path) -> str:
 
 
 def module_folder(operator: Operator, other: str = "") -> Path:
-    """Return where its module lies in Go's module cache, or one it needs; fetched if need be, else BinaryError."""
+    """Return the folder of its module, or of `other`, in Go's module cache, and fetch it if missing; or BinaryError."""
     module = other or operator.module
     command = [*compiler(), "mod", "download", "-json", module]
     folder = MODULES / operator.binary.module
@@ -89,7 +89,7 @@ def module_folder(operator: Operator, other: str = "") -> Path:
 
 
 def redirected(tree: Tree, port: int) -> Tree:
-    """Return the object with that loopback port as the address of each webhook and conversion."""
+    """Return the object, with that port written into the Service of each webhook and conversion."""
     for client in client_configs(tree):
         client["service"]["port"] = port
     return tree

@@ -10,10 +10,10 @@ from localcluster.binaries import Binary
 class Operator:
     """One operator's process, and the files of its Go module that are its manifests, or folders with a kustomization.
 
-    In `arguments`, `configuration` and `environment` stand $webhook and $probe for free ports, $folder for a folder
-    of its own, $config for the file that the configuration is written to, $certificates for where its webhook looks
-    for tls.crt and tls.key: below that folder, at `mounted_at`. A kubelet would mount the Secret
-    `serving_certificate` there; the operator fills it itself.
+    `arguments`, `configuration` and `environment` may name $webhook and $probe (free ports), $folder (a folder of its
+    own), $config (the file with the configuration), and $certificates (the folder where its webhook looks for tls.crt
+    and tls.key, at `mounted_at` below $folder). A kubelet would mount the Secret `serving_certificate` there; the
+    operator fills it itself.
     """
 
     binary: Binary
@@ -25,19 +25,19 @@ class Operator:
     configuration: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     kustomization: str = ""
-    """More of the kustomization of which `manifests` are the resources."""
+    """More lines of the kustomization that has `manifests` as its resources."""
     others: tuple[tuple[str, str], ...] = ()
     """More of its manifests: a module that it depends on, and a file there."""
     installed: str = ""
-    """More objects, as YAML, that the operator's installer makes and no manifest of its module is."""
+    """More objects, as YAML, that the operator's installer makes, and that are in no manifest of its module."""
     serving_certificate: str = ""
     mounted_at: str = "certificates"
     certificate_of: str = ""
-    """A Service for which the operator wants a certificate that is there before it starts."""
+    """A Service whose certificate the operator needs before it starts."""
     kubeconfig: str = "--kubeconfig=$folder/kubeconfig"
-    """The argument that names it; none: it only knows $KUBECONFIG."""
+    """The argument that names the kubeconfig; "" if the program only reads $KUBECONFIG."""
     ready: str = "/readyz"
-    """The path at which $probe says whether it works; none: it listens on $webhook."""
+    """The path at $probe that tells whether it is ready; "" if it is ready once it listens on $webhook."""
 
     @property
     def name(self) -> str:
@@ -46,5 +46,5 @@ class Operator:
 
 
 def filled(text: str, places: dict[str, str]) -> str:
-    """Put ports and paths in; KeyError for a name that there isn't."""
+    """Fill in names such as $probe; KeyError for an unknown name."""
     return Template(text).substitute(places)

@@ -1,4 +1,4 @@
-"""The operators that are known here. Versions stand in localcluster/go, arguments are the projects' own."""
+"""The operators that are known here. Versions are in binaries.py and localcluster/go."""
 
 from localcluster.operators import binaries, kai, knative
 from localcluster.operators.operator import Operator
@@ -132,7 +132,7 @@ leaderElection: {leaderElect: false}
     serving_certificate="kubeflow-trainer-webhook-cert",
     mounted_at="k8s-webhook-server/serving-certs",
 )
-"""Its manifests without JobSet's, which stands beside it."""
+"""Its manifests without those of JobSet, which is an operator of its own here."""
 
 ASKED_OF_VOLCANO = (
     "/jobs/mutate",
@@ -166,7 +166,7 @@ VOLCANO_WEBHOOKS = Operator(
     certificate_of="volcano-admission-service",
     ready="",
 )
-"""It comes with all of Volcano's manifests, and before the controllers."""
+"""It installs all of Volcano's manifests, so it starts before the controllers."""
 
 VOLCANO_CONTROLLERS = Operator(
     binary=binaries.VOLCANO_CONTROLLERS,

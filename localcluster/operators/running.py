@@ -19,7 +19,7 @@ ONE_DAY = "24h"
 
 
 class RunningOperator:
-    """An operator that works: its /readyz says so. It stops with the cluster at the latest."""
+    """An operator that runs and is ready. It stops with the cluster at the latest."""
 
     def __init__(self, cluster: Cluster, operator: Operator) -> None:
         self.cluster = cluster
@@ -62,7 +62,7 @@ class RunningOperator:
         self.cluster.processes.end(self.process)
 
     def end(self) -> None:
-        """Stop it, and have nobody ask its webhooks any more."""
+        """Stop it, and delete its webhook configurations."""
         if self.process.popen.poll() is None:
             self.cluster.processes.end(self.process)
         uninstall_webhooks(self.cluster, self._applied)
@@ -72,7 +72,7 @@ class RunningOperator:
         return self.process.log.read_text(errors="replace")
 
     def _command_of(self, program: Path) -> list[str]:
-        """Write its files, and return its command line; the kubeconfig in it names the cluster's folder."""
+        """Write its files, and return its command line, which names the cluster's folder for the reaper."""
         operator = self.operator
         (self.folder / "kubeconfig").write_text(self._own_kubeconfig())
         Path(self._places["config"]).write_text(filled(operator.configuration, self._places))
@@ -97,7 +97,7 @@ class RunningOperator:
             self._wait(self._works, "was not ready")
 
     def _works(self) -> bool:
-        """Some say that they are ready before their webhook listens."""
+        """Tell whether it is ready. Some operators say so before their webhook listens."""
         path, listens = self.operator.ready, not is_free(self.webhook)
         if not path:
             return listens

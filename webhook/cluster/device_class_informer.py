@@ -1,7 +1,7 @@
 """Follows DeviceClasses, or lists them once, reduced to the fields that show whether their devices are GPUs.
 
-If a class names an unknown driver, the devices of its ResourceSlices decide, by the attributes that the DRA drivers of
-NVIDIA, AMD and Intel publish.
+If a class names an unknown driver, the devices in that driver's ResourceSlices decide, by attributes that the DRA
+drivers of NVIDIA, AMD and Intel publish.
 """
 
 import re
@@ -49,7 +49,10 @@ class DeviceClassInformer(Reflectors):
         super().__init__()
 
     async def follow(self, on_change: Callable[[Classes], None]) -> None:
-        """Call a function with all classes, now and after each change, if the cluster serves any. Raises ApiError."""
+        """Call a function with all classes once they are listed, and after each change. Raises ApiError.
+
+        If the cluster does not serve DeviceClasses, nothing is called.
+        """
         version = await served_version(self._client, GROUP, _CLASSES)
         if version is None:
             return
@@ -75,7 +78,7 @@ class DeviceClassInformer(Reflectors):
 
 
 async def device_classes(client: Client) -> Classes:
-    """List DeviceClasses by name; none if the cluster has no such API. Raises ApiError."""
+    """Return the DeviceClasses by name; none if the cluster does not serve them. Raises ApiError."""
     version = await served_version(client, GROUP, _CLASSES)
     if version is None:
         return {}

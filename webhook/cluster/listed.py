@@ -1,7 +1,6 @@
-"""Lists objects of a cluster once: those that gpu-tiers decides by, its nodes, how they serve GPUs, and its pods.
+"""Lists objects of a cluster once: those that gpu-tiers decides by, nodes with their GPUs, pods, disruption budgets.
 
-Each pod is reduced at once to a summary for reports, because a cluster may have tens of thousands. Also
-PodDisruptionBudgets.
+Each pod is reduced at once to a summary for reports, because a cluster may have tens of thousands.
 """
 
 from collections import defaultdict
@@ -46,10 +45,10 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 class GpuNode(msgspec.Struct, frozen=True):
-    """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned.
+    """A node. `gpus` (weighted), `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned.
 
-    `lost`: it is not ready, and nobody has declared it out of service, so its pods stay. `offers` are its GPUs by the
-    name of their resource, unweighted.
+    `lost`: it is not ready, and nobody has declared it out of service, so its pods stay. `offers` are its GPUs of
+    device plugins by the name of their resource, unweighted.
     """
 
     name: str
@@ -65,7 +64,7 @@ class GpuNode(msgspec.Struct, frozen=True):
 
 
 def plugged_resources(raw: msgspec.Raw | bytes) -> dict[str, str]:
-    """Return the extended resources that device plugins report on a node, with their amounts."""
+    """Return the extended resources that device plugins report on a node, with their amounts, except 0."""
     found = read(raw, SchedulableNode).status.allocatable
     return {name: str(amount) for name, amount in found.items() if "/" in name and str(amount) != "0"}
 
@@ -134,7 +133,7 @@ async def listed_trees(client: Client, where: str, params: dict[str, str] | None
 
 
 async def plugins_by_node(client: Client) -> dict[str, frozenset[str]]:
-    """Return the extended resources that the device plugins of each node have. Raises ApiError."""
+    """Return the extended resources of each node's device plugins, by the node's name. Raises ApiError."""
     raws = listed_objects(client.list_pages(path("v1", "nodes")))
     return {read(raw, Named).metadata.name: frozenset(plugged_resources(raw)) async for raw in raws}
 
@@ -145,7 +144,7 @@ _OF_DRA = {ResourceSlice: "resourceslices", DeviceClaim: "resourceclaims", Devic
 
 
 async def dra_objects(client: Client, shape: type[V]) -> tuple[V, ...]:
-    """Return all objects of a kind of DRA; none if the cluster has no such API. Raises ApiError."""
+    """Return all objects of a DRA kind; none if the cluster does not serve that kind. Raises ApiError."""
     plural = _OF_DRA[shape]
     version = await served_version(client, GROUP, plural)
     if version is None:
@@ -181,14 +180,14 @@ class PodSummary(msgspec.Struct, frozen=True):
 
     `tier` is the tier in whose rows it counts, by its class; `tier_label` is its label, and `flavor` the flavor that it
     is bound to. `gang` is the uid of its gang if that isn't its controller, and `group` its PodGroup. `queued`: it
-    waits for quota behind our gate. `ends`: it is being deleted, and its grace period ends then.
+    waits for quota behind our gate. `ends` is the end of its grace period if it is being deleted, or "".
 
     `claimed` are the GPUs of its claims that it was admitted with, for callers that read no claims.
 
-    The other fields are set for pods with GPUs only. `asks` are its GPUs by resource, `workload_type` the type of the
-    pod by itself. `hook`: each container with GPUs has a preStop. `hook_asked` is the hook of its annotation.
-    `unscheduled` is its scheduler's reason why it has no node. `work_to_lose`: since when, in seconds since 1970.
-    `reports`: it can report its saves.
+    `asks` and the fields after it are set for pods with GPUs only. `asks` are its GPUs by resource. `workload_type` is
+    the type by its controller's kind, or else by its own fields. `hook`: each container with GPUs has a preStop.
+    `hook_asked` is the hook of its annotation. `unscheduled` says why it has no node. `work_to_lose` is when the work
+    that it would lose began, in seconds since 1970. `reports`: it can report its saves.
     """
 
     namespace: str
@@ -226,28 +225,28 @@ class PodSummary(msgspec.Struct, frozen=True):
 
     @property
     def made_by(self) -> str:
-        """The name of its controller for users, or its own name."""
+        """Its controller for users, or the pod itself without one, as `<kind>/<name> in <namespace>`."""
         owner = f"{self.owner.kind}/{self.owner.name}" if self.owner else f"Pod/{self.name}"
         return f"{owner} in {self.namespace}"
 
     @property
     def job(self) -> str:
-        """The Job that controls it; "" if none does."""
+        """The name of the Job that controls it; "" if no Job does."""
         owner = self.owner
         return owner.name if owner and (owner.group, owner.kind) == ("batch", "Job") else ""
 
 
 async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # noqa: ARG001
-    """Return none, for callers that count GPUs by resource name only."""
+    """Return no devices, for callers that count GPUs by resource name only."""
     return ()
 
 
 async def pods_with_json(
     client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
 ) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
-    """Yield the pods that have not ended, page by page, each with its whole object. Raises ApiError.
+    """Yield the pods that have not ended, page by page, each with its JSON. Raises ApiError.
 
-    An object that can't be read is left out.
+    A pod that can't be read is left out.
     """
     async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
         try:

@@ -1,8 +1,8 @@
 """The cluster of an API server: watched facts, and single objects that a review looks up.
 
-Among them are the pods of a namespace that wait for a ResourceClaim, that name another scheduler's group, or that are
-ending. A claim is a pod's own if the pod controls it, and if an annotation names the pod's entry or the pod's status
-names the claim. Source: pkg/controller/resourceclaim in kubernetes.
+Among them are the pods of a namespace that use a ResourceClaim, that name another scheduler's group, or that are being
+deleted. A claim is a pod's own if the pod controls it, and if the claim's annotation names the pod's entry or the pod's
+status names the claim. Source: pkg/controller/resourceclaim in kubernetes.
 """
 
 import logging
@@ -40,9 +40,9 @@ from webhook.policy.workloads.workload import Devices, Workload
 log = logging.getLogger(__name__)
 
 MADE_FOR = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim from a template, with the pod's name for it."""
+"""The annotation of a claim from a template, with the name of the pod's entry for it."""
 OBJECT_SECONDS = 5.0
-"""Seconds for which a user's right is cached, and for commands, which read many pods of one, a group or claim."""
+"""Seconds for which users' rights are cached, and owners, groups and claims if the look-ups are not `fresh`."""
 MOST_OBJECTS = 1024
 MOST_NAMESPACES = 64
 QUOTA_SECONDS = 2.0
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class _Deletion(View, frozen=True):
-    """The part of a pod's metadata with the end of its containers."""
+    """The part of a pod's metadata about its deletion."""
 
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
@@ -81,7 +81,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
     owners_since: float = -math.inf
 
     def fresh(self) -> Self:
-        """Return the same look-ups without objects that were read before now, except ResourceQuotas.
+        """Return the same look-ups without answers from before now, except ResourceQuotas and users' rights.
 
         Between two requests a tenant may change an owner, or delete another object and create it again.
         """
@@ -95,7 +95,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         return tuple(owner for _, owner in await self._chain(namespace, first, kinds))
 
     async def outermost_owner(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
-        """Return the end of the chain as a reference; None if `kinds` does not have the kind of `first`."""
+        """Return a reference to the last owner of the chain; None if the kind of `first` is unknown or not served."""
         chain = await self._chain(namespace, first, kinds)
         return chain[-1][0] if chain else None
 
@@ -110,7 +110,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             return await self._named(kinds.group, kinds.plurals[kind], home, name, shown)
 
     async def may_use(self, user: User, tier: str, namespace: str) -> bool:
-        """Tell it from an answer of the last seconds too: a right that is given or taken away counts a moment later."""
+        """Tell whether a user may use a tier. The answer is cached, so a changed right counts some seconds later."""
         async with in_time(f"the rights of {user.username[:LONGEST_NAME]}"):
             key = ("use", user.key, tier, namespace)
             allowed: bool = await self.objects.get(
@@ -119,7 +119,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             return allowed
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
-        """Tell whether the name is taken. If it can't be read, answer no, because the API server checks it after us."""
+        """Tell whether the name is taken; False if that can't be read, because the API server checks it after us."""
         try:
             async with in_time(f"{plural}/{name[:63]}"):
                 await self.client.get(path(api_version, plural, namespace, name), accept=METADATA)
@@ -161,7 +161,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         return [read(raw, Named).metadata for raw in await self._unended(namespace, {})]
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether one ends soon. A lost node never ends its pods, so the limit is that of the in-tree quota."""
+        """Tell whether a pod in deletion still counts by the in-tree quota's limit: lost nodes never end their pods."""
         for raw in await self._unended(namespace, labels):
             ending = read(raw, _Deleted).metadata
             grace = timedelta(seconds=ending.deletion_grace_period_seconds or 0)  # once more: twice in all
@@ -219,7 +219,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         return found
 
     async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
-        """Return what is read of an object, which may be cached. Raises Missing, Unreadable."""
+        """Return what `reading` makes of an object, which may be cached. Raises Missing, Unreadable."""
         shown = f"{kind}/{name[:LONGEST_NAME]}"
 
         async def read() -> T:
@@ -244,7 +244,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
             raise Missing(f"{shown} does not exist") from None
 
     async def _pods(self, namespace: str) -> tuple[SeenPod, ...]:
-        """Return the pods that name a claim or a group. Reviews of one namespace that come at once share a list."""
+        """Return the pods that name a claim or a group. Concurrent reviews of one namespace share a list."""
 
         async def read_all() -> tuple[SeenPod, ...]:
             pages = self.client.list_pages(path("v1", "pods", namespace), RUNNING.params)
@@ -258,7 +258,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
         return await self.pods.get(namespace, read_all, self.since)
 
     async def _controller(self, namespace: str, claim: Metadata) -> tuple[SeenPod, ...]:
-        """Return the pod that controls a claim, if one does."""
+        """Return the pod that a claim names as its controller, if it exists. Its UID is not compared here."""
         owner = claim.controller
         if owner is None or (owner.api_version, owner.kind) != ("v1", "Pod"):
             return ()
@@ -270,7 +270,7 @@ class LiveLookups(views.ObjectLookups, msgspec.Struct, frozen=True):
 
 
 def _entries(seen: SeenPod, claim: Metadata) -> Iterator[str]:
-    """Yield a pod's names for a claim."""
+    """Yield the names of a pod's entries that refer to a claim."""
     controlled = seen.metadata.uid == claim.controller_uid
     for each in seen.spec.resource_claims:
         made = each.name == claim.annotations.get(MADE_FOR) or seen.made.get(each.name) == claim.name
@@ -291,7 +291,7 @@ class LiveCluster(Cluster, frozen=True):
 
 @asynccontextmanager
 async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:
-    """Watch an API server until the end. The client stays open."""
+    """Watch an API server until the block ends. The client stays open."""
     async with live_lookups(client) as lookups, Watched(client) as watched:
         yield LiveCluster(watched, lookups)
 

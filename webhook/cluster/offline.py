@@ -1,6 +1,6 @@
 """A cluster that is not watched: objects that a command has read once, or objects in files.
 
-With files alone, everything else is as in a new cluster: each tier has its PriorityClasses, and each namespace exists.
+With files only, everything else is as in a new cluster: each tier has its PriorityClasses, and each namespace exists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,14 +52,14 @@ class ManifestStore:
         return self._of_kind.get(GroupKind(group, kind), ())
 
     def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
-        """Return the object of that name, if there are several the one with that uid. Raises Missing without one."""
+        """Return the object of that name: the one with that uid if there is one, or else the first. Raises Missing."""
         tree = self._find(kind, namespace, name, uid)
         if tree is None:
             raise Missing(f"{kind}/{name[:63]} is not among the objects given")
         return tree
 
     def with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
-        """Return the reference with a uid, which objects in files often lack, so that a chain has different uids."""
+        """Return the reference with a uid, which objects in files often lack, so that the owners of a chain differ."""
         if reference.uid:
             return reference
         kind = GroupKind(reference.group, reference.kind)
@@ -88,7 +88,7 @@ def _metadata(tree: Tree) -> Tree:
 
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
-"""The PriorityClasses of every cluster."""
+"""The PriorityClasses that every cluster has."""
 
 
 async def described_by_nothing(name: str) -> Namespace:
@@ -209,11 +209,11 @@ class Files(views.ObjectLookups):
         return reading(self._store.one(kind, namespace, name))
 
     async def may_use(self, user: User, tier: str, namespace: str) -> bool:  # noqa: ARG002
-        """Return yes, because files tell nobody's rights."""
+        """Return True, because files don't contain the rights of users."""
         return True
 
     async def is_name_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
-        """Return no, because objects in files are still to be created."""
+        """Return False, because objects in files are still to be created."""
         return False
 
     async def pod_group(self, namespace: str, name: str) -> Group:
@@ -233,19 +233,19 @@ class Files(views.ObjectLookups):
             raise Unreadable(f"{claim.source} can't be read: {problem_text(refused)}") from refused
 
     async def group_members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
-        """Return none, because pods in files are judged by their groups."""
+        """Return no pods, because pods in files are judged by their groups."""
         return ()
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG002
-        """Return none, because a pod in a file waits for no claim yet."""
+        """Return no pods, because a pod in a file waits for no claim yet."""
         return ()
 
     async def pods_in(self, namespace: str) -> Sequence[Metadata]:  # noqa: ARG002
-        """Return none, because the pods of a workload in a file are still to be created."""
+        """Return no pods, because the pods of a workload in a file are still to be created."""
         return ()
 
     async def is_any_ending(self, namespace: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """Return no, because a pod in a file is not being deleted."""
+        """Return False, because a pod in a file is not being deleted."""
         return False
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> views.Owner:
@@ -256,7 +256,7 @@ class Files(views.ObjectLookups):
 
 
 def _namespaces(store: ManifestStore) -> dict[str, Namespace]:
-    """Return namespaces by name, with the API server's label, and all metadata of one that is given twice."""
+    """Return namespaces by name, with the API server's label. Labels and annotations of duplicates are merged."""
     found: dict[str, Metadata] = {}
     for each in _named(store, "Namespace"):
         before = found.get(each.name, Metadata(labels={NAME_LABEL: each.name}))

@@ -1,9 +1,9 @@
 """Follows the pods that count, and reduces each at once to a value of the caller.
 
-A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
-in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion uses nothing.
+A pod counts until it has succeeded or failed, is gone, or has been in deletion for twice its grace period. The in-tree
+quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion uses nothing.
 The policy may count a pod only until it is deleted: charge_of in webhook/policy/quota/charges.py. `end_of` follows one
-pod until its containers have ended.
+pod until its containers have ended, for an hour at most.
 
 Owners are not read to find out whether a pod has work to lose, because mutate has noted its type on the pod.
 """
@@ -43,7 +43,7 @@ RUNNING = Source(path("v1", "pods"), _UNENDED, key="uid")
 LONGEST_MESSAGE = 500
 """Characters of the scheduler's message, because a user who may write a pod's status may write megabytes."""
 LATE = 2.0
-"""The factor by which a kubelet may overrun the grace period of a deletion."""
+"""The multiple of a deletion's grace period within which the kubelet must end the pod."""
 
 
 class _Period(View, frozen=True):
@@ -98,7 +98,7 @@ class _Status(View, frozen=True):
 
 
 class SeenPod(Pod, frozen=True):
-    """An existing pod, with fields that decisions don't read."""
+    """An existing pod, also with fields that decisions about new pods don't read."""
 
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
@@ -106,38 +106,42 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def ends_in(self) -> float | None:
-        """Seconds for which it counts from when its deletion is seen; None for ever.
+        """The seconds for which the pod counts after its deletion is seen; None if it is not being deleted.
 
-        A kubelet has the grace period to end the pod, and may be late by as much again. The caller measures by its own
-        clock, because clocks may differ by minutes, and deletionTimestamp is compared with none.
+        A kubelet has the grace period to end the pod, and may be late by as much again. The caller measures with its
+        own clock and ignores the time in deletionTimestamp, because clocks may differ by minutes.
         """
         grace = self.metadata.deletion_grace_period_seconds
         return None if self.metadata.deletion_timestamp is None or grace is None else LATE * grace
 
     @property
     def made(self) -> Mapping[str, str]:
-        """The ResourceClaims that were created for it from templates, by the claim's name within the pod."""
+        """The names of the ResourceClaims that were created for the pod from templates, by the pod's entry."""
         statuses = self.status.resource_claim_statuses
         return {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
 
     @property
     def preempted(self) -> bool:
-        """True if the scheduler or we have evicted it for another pod, and it ends now.
+        """True if the scheduler or gpu-tiers has evicted the pod for another pod, and it is being deleted.
 
-        Both write this condition, then delete the pod (KEP-3329). An eviction, a drain have other reasons.
+        Both write the condition DisruptionTarget, then delete the pod (KEP-3329). The Eviction API, which a drain uses,
+        writes another reason.
         """
         targeted = (each for each in self.status.conditions if (each.type, each.status) == ("DisruptionTarget", "True"))
         return self.metadata.deletion_timestamp is not None and any(each.reason in _BY_PRIORITY for each in targeted)
 
     @property
     def unscheduled(self) -> str:
-        """The scheduler's reason why it has no node; "" if no scheduler has tried."""
+        """The message of the condition PodScheduled=False, which is cut; "" without this condition.
+
+        The scheduler says there why the pod has no node, or the API server that gates block the pod.
+        """
         looked = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "False"))
         return next((each.message for each in looked), "")[:LONGEST_MESSAGE]
 
     @property
     def began(self) -> float | None:
-        """When the first of its containers began, in seconds since 1970; None before."""
+        """The earliest start of its containers' current runs, in seconds since 1970; None before."""
         periods = [each.state.running or each.state.terminated for each in self.status.container_statuses]
         times = [each.started_at for each in periods if each and each.started_at]
         return min(times).timestamp() if times else None
@@ -151,12 +155,12 @@ class SeenPod(Pod, frozen=True):
 
     @property
     def bound(self) -> str:
-        """When it got its node; "" before. The API server writes it at the binding (assignPod in registry/core/pod)."""
+        """When it got its node, in RFC 3339; "" before. The API server writes it (assignPod in registry/core/pod)."""
         bound = (each for each in self.status.conditions if (each.type, each.status) == ("PodScheduled", "True"))
         return next((each.last_transition_time or "" for each in bound), "")
 
     def ends_within(self, grace: float) -> bool:
-        """Tell whether its kubelet has at most so many seconds to end it."""
+        """Tell whether it is being deleted with a grace period of at most `grace` seconds."""
         return self.ends_in is not None and self.ends_in <= LATE * grace
 
 
@@ -183,7 +187,7 @@ def has_work_to_lose(pod: Pod, policy: TierPolicy) -> bool:
 
 
 def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
-    """Return the type that the kind of its controller shows, or the pod itself."""
+    """Return a pod's type by its controller's kind, or else by the pod's own fields; None if unknown."""
     owner = pod.metadata.controller
     row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
     if row is not None and row.type is not None:
@@ -193,11 +197,11 @@ def type_shown(pod: Pod, policy: TierPolicy) -> WorkloadType | None:
 
 
 class PodInformer(Reflectors, Generic[T]):
-    """Follows all pods.
+    """Follows all pods that have not ended.
 
     `project` reduces a pod to a value, None if it does not count; it may look up objects. `on_change` gets a pod's uid
-    with its new value, None once it is gone. `on_relist` gets all existing pods, by uid, at the start and whenever the
-    watch could not go on.
+    with its new value, None once the pod has ended, is gone or does not count. `on_relist` gets all values by uid, at
+    the start, after `relist`, and whenever the watch could not go on.
     """
 
     def __init__(
@@ -217,7 +221,7 @@ class PodInformer(Reflectors, Generic[T]):
         self._reflector.relist()
 
     async def find(self, namespace: str, name: str) -> tuple[str, T | None] | None:
-        """Return the uid and value of the pod of that name by a quorum read; None without one."""
+        """Return the uid and value of the pod of that name by a quorum read; None if it has ended or does not exist."""
         try:
             tree = await self._client.get(path("v1", "pods", namespace, name))
         except NotFound:
@@ -230,7 +234,7 @@ class PodInformer(Reflectors, Generic[T]):
     async def list_in(self, namespace: str) -> dict[str, T]:
         """Return the values of the pods of one namespace by a quorum read, by uid.
 
-        No list of all pods is under way meanwhile, because it would be older and passed on later.
+        No list of all pods runs meanwhile, because it would be older than this list but passed on after it.
         """
         found: dict[str, T] = {}
         async with self._reflector.listing.of_a_part():
@@ -257,14 +261,14 @@ class _AnyPod(View, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The ends of a pod's containers by name; `seen`: all of them were seen to have ended."""
+    """The ends of a pod's containers by name. `seen`: all of its containers were seen to have ended."""
 
     containers: Mapping[str, ContainerEnd]
     seen: bool
 
 
 async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
-    """Wait until the containers of a pod have ended, or until it is gone."""
+    """Wait until the containers of a pod have ended, it is gone, or LONGEST is over. Return the ends that were seen."""
     last, reached = Ended({}, seen=False), asyncio.Event()
 
     async def project(raw: msgspec.Raw) -> Ended:

@@ -1,6 +1,6 @@
-"""Follows what preemption for devices of DRA is judged by: pods, nodes, devices, claims, budgets, groups and storage.
+"""Follows the objects that preemption for DRA devices needs: pods, nodes, devices, claims, budgets, groups, storage.
 
-Each object is reduced at once to what is judged of it. The leader follows them only while the policy wants it.
+Each object is reduced at once to the fields that it needs. The leader follows them unless the policy says `Off`.
 """
 
 import logging
@@ -46,11 +46,12 @@ STORAGE = "storage.k8s.io/v1"
 class SchedulingView(Reflectors):
     """Use it as `async with`. `SchedulingView.of` makes one for a cluster.
 
-    Claims and PodGroups are stored by namespace/name, nodes and objects of storage by name, all others by uid.
+    ResourceClaims, PersistentVolumeClaims and PodGroups are stored by namespace/name; nodes and the other storage
+    objects by name; all others by uid.
     """
 
     def __init__(self, client: Client, policy: Callable[[], TierPolicy], served: Mapping[str, str]) -> None:
-        """`served` has the version of each API that this cluster serves, by its plural."""
+        """`served` has the versions of the optional APIs that this cluster serves, by plural."""
         reflectors: list[Reflector[Any]] = []
 
         def store(source: Source | None, reading: Callable[[msgspec.Raw], T]) -> Store[T]:
@@ -80,7 +81,7 @@ class SchedulingView(Reflectors):
 
     @classmethod
     async def of(cls, client: Client, policy: Callable[[], TierPolicy]) -> Self:
-        """Follow what the cluster serves; DRA and PodGroups are not served everywhere. Raises ApiError."""
+        """Return a view of the APIs that the cluster serves: it may lack DRA or PodGroups. Raises ApiError."""
         served = {}
         for plural in ("resourceclaims", "resourceslices", "devicetaintrules", "podgroups"):
             group = "scheduling.k8s.io" if plural == "podgroups" else GROUP
@@ -89,7 +90,7 @@ class SchedulingView(Reflectors):
         return cls(client, policy, served)
 
     def node_written(self, tree: Tree) -> None:
-        """A node is as the answer to a write shows it: the watch may tell of that later."""
+        """Note a node from the answer to a write, because the watch may show the write later."""
         written = node_state(view(tree, SchedulableNode))
         self._nodes.update(written.name, written)
 
@@ -99,7 +100,7 @@ class SchedulingView(Reflectors):
         return sorted(found, key=lambda each: each.waits_since or 0.0)
 
     def reserved(self) -> list[NodeState]:
-        """Return the nodes that bear our taint, label or annotation."""
+        """Return the nodes that have our taint, label or annotation, of a reservation that may be over."""
         return [each for each in self._nodes.objects.values() if each.is_marked]
 
     def state(
@@ -109,7 +110,7 @@ class SchedulingView(Reflectors):
         at_risk: Mapping[str, float],
         unsaved_since: Mapping[str, float],
     ) -> Callable[[], ClusterState]:
-        """Return what makes the state of now, which takes a while and may be called in another thread."""
+        """Return a function that computes the current state. It takes a while, and may run in another thread."""
         pods, nodes, claims = dict(self._pods.objects), dict(self._nodes.objects), dict(self._claims.objects)
         slices, taints = list(self._slices.objects.values()), list(self._taints.objects.values())
         budgets, groups = list(self._budgets.objects.values()), dict(self._groups.objects)
@@ -133,14 +134,14 @@ class SchedulingView(Reflectors):
 
 
 async def listed_state(client: Client, policy: TierPolicy, now: float) -> ClusterState:
-    """Read the same once, for a command. Raises ApiError."""
+    """Read the objects of a SchedulingView once, for a command. Raises ApiError."""
     there = await SchedulingView.of(client, lambda: policy)
     await there.read_once()
     return there.state(policy.classes, now, {}, {})()
 
 
 async def node_reservations(client: Client) -> tuple[Reservation, ...]:
-    """List the nodes that are reserved, by reservation. Raises ApiError."""
+    """Return each reservation once, as the annotations of all nodes show them. Raises ApiError."""
     pages = client.list_pages(path("v1", "nodes"))
     return reservations_on([node_state(read(raw, SchedulableNode)) async for raw in listed_objects(pages)])
 

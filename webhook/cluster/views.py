@@ -111,7 +111,7 @@ class ResourceQuota(View, frozen=True):
 
 
 def native_quota(found: ResourceQuota) -> NativeQuota | None:
-    """Return what a ResourceQuota leaves; None for scopes that are not read."""
+    """Return the free amounts of a ResourceQuota's `requests.*`; None if it has a scope that is not read."""
     lines = (*(_Line(scope_name=each) for each in found.spec.scopes), *found.spec.scope_selector.match_expressions)
     if not {line.scope_name for line in lines} <= LOOKED_AT:
         return None
@@ -139,7 +139,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
-"""Reads the object that a reference names; None if no such API is served. Raises Unreadable if it can't."""
+"""Reads the object that a reference names; None if its API is not served. Raises Unreadable for other failures."""
 
 
 async def links(
@@ -176,7 +176,7 @@ def require_named(owner: Owner, reference: OwnerReference) -> None:
 
 
 async def completed_owner(lookups: Lookups, namespace: str, tree: Tree, row: KindRow) -> Owner:
-    """Return an object as an owner, with the runtime that it names.
+    """Return an object as an owner, with the pod templates of the runtime that it names.
 
     An invalid count is left as it is, because the review of the workload refuses it.
     """
@@ -201,10 +201,10 @@ def owner_of(tree: Tree, row: KindRow) -> Owner:
 
 
 class ObjectLookups:
-    """The look-ups that read one object, of an API server and of files, which find it in different ways."""
+    """The look-ups of single objects for an API server and for files, which each implement `one` and `runtime`."""
 
     async def one(self, kind: GroupKind, namespace: str, name: str, reading: Callable[[Tree], T]) -> T:
-        """Return what is read of an object. Raises Missing if there is none, and Unreadable."""
+        """Return what `reading` makes of an object. Raises Missing if it does not exist, and Unreadable."""
         raise NotImplementedError
 
     async def runtime(self, kinds: RuntimeKinds, kind: str, namespace: str, name: str) -> Tree:

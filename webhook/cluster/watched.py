@@ -1,8 +1,8 @@
 """Watches the facts of a cluster: classes, namespaces, tenants, device classes, labels of nodes.
 
 A watched fact may be seconds old. While the API server can't be reached it is as old as the last event, and `problems`
-reports that. A namespace that the watch has not shown yet is read at once, and remembered until the watch shows it, so
-that the sums of a tenant's usage know it as the review did that booked in it.
+reports that. A namespace that the watch has not shown yet is read at once, and remembered until the watch shows it, for
+ten minutes at most. So a tenant's usage includes what reviews have booked in a namespace that is new.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ OnList = Callable[[Mapping[str, TenantQuota]], None]
 FRESH_SECONDS = 1.0
 """Seconds for which a look-up of a namespace is reused while the watch has not shown the namespace."""
 REMEMBERED_SECONDS = 600.0
-"""Seconds for which its tenant is remembered until the watch shows it, longer than a watch mostly stays broken."""
+"""Most seconds for which such a namespace is remembered after a look-up. Watches are rarely broken for longer."""
 MOST_REMEMBERED = 1024
 REVIEW_SECONDS = 3.0
 """Seconds for a chain of owners, and for each other object. The API server gives the whole review 5 s."""
@@ -51,8 +51,8 @@ REVIEW_SECONDS = 3.0
 class TenantStore(Store[TenantQuota]):
     """TenantQuotas as they were seen last. If one is broken, its last good tenant stays active.
 
-    `changed` is called when a spec changes, or the tenant in a status. A status changes with each booking, and `follow`
-    gets every version.
+    `changed` is called when a TenantQuota is created or deleted, when its spec or its tenant changes, which depends on
+    the status too, and after each list. A status changes with each booking, so only `follow` gets every version.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:
@@ -60,7 +60,10 @@ class TenantStore(Store[TenantQuota]):
         self._followers: list[tuple[OnChange, OnList]] = []
 
     def follow(self, on_change: OnChange, on_list: OnList) -> None:
-        """Call functions with every version as it was sent, None if deleted, and every list. They must be quick."""
+        """Call `on_change` with each name and version, or None once it is deleted, and `on_list` with each list.
+
+        Both must be quick.
+        """
         self._followers.append((on_change, on_list))
 
     def update(self, name: str, found: TenantQuota | None) -> None:
@@ -116,7 +119,7 @@ async def in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[N
 class TenantResolver:
     """The known namespaces, and the active tenants, the oldest first.
 
-    `watched` returns a namespace that the watch has shown, and `look_up` one as it is now; both None if there is none.
+    `watched` returns a namespace that the watch has shown, and `look_up` a namespace as it is now, or None.
     Call `update` after each change of namespaces or TenantQuotas.
     """
 
@@ -182,8 +185,8 @@ _NODES = path("v1", "nodes")
 class NodeInformer(Reflectors):
     """Watches the labels of nodes, and no other field. Nothing is watched until `follow` names a label.
 
-    `plugins`: it watches the resources of each node's device plugins instead. For them it needs whole nodes, so it
-    follows only the extended resources of DeviceClasses.
+    `plugins`: it watches the resources of each node's device plugins instead. For them it needs whole nodes, so its
+    caller follows only the extended resources of DeviceClasses.
     """
 
     def __init__(self, client: Client, *, plugins: bool = False) -> None:
@@ -307,7 +310,7 @@ class Watched(Reflectors):
         return found.uid if found else None
 
     def overlap(self, tenant: str) -> Overlap | None:
-        """Return the namespaces that a tenant selects and does not get."""
+        """Return the namespaces that a tenant selects but an older tenant has; None if there are none."""
         if self._overlaps is None:
             self._overlaps = overlaps(self.tenants(), self.namespaces())
         return self._overlaps.get(tenant)

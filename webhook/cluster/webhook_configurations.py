@@ -19,7 +19,7 @@ from webhook.policy.values.tenants import Requirement
 
 GROUP = "admissionregistration.k8s.io/v1"
 OURS = ".gpu-tiers.dev"
-"""The end of the name of each of our entries, whatever the release is called."""
+"""The end of the name of each of our entries, which does not depend on the release's name."""
 OF_PODS = "pods.validate.gpu-tiers.dev"
 """The entry for each new pod with GPUs."""
 
@@ -78,7 +78,7 @@ class WebhookEntry(View, frozen=True):
 
     @property
     def namespaces(self) -> tuple[Requirement, ...]:
-        """The requirements on a namespace's labels for the entry to be asked."""
+        """The requirements on a namespace's labels for the API server to call the entry."""
         return tuple(requirements_of(self.namespace_selector))
 
     @property
@@ -88,7 +88,7 @@ class WebhookEntry(View, frozen=True):
 
 
 class WebhookConfiguration(View, frozen=True):
-    """A configuration of either kind; a list's items don't say which."""
+    """A configuration of either kind. The reader sets `kind`, because the items of a list lack it."""
 
     kind: str = ""
     metadata: Metadata = Metadata()
@@ -103,7 +103,7 @@ class WebhookConfiguration(View, frozen=True):
 
 
 def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[str, str]) -> bool:
-    """Tell whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
+    """Tell whether an entry of ours for pods excludes namespaces with these labels; False without such an entry."""
     entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
     return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
 
@@ -118,13 +118,13 @@ def exempt_namespaces(configurations: Iterable[WebhookConfiguration]) -> frozens
 
 
 def missing_kinds(configurations: Iterable[WebhookConfiguration]) -> tuple[Kind, ...]:
-    """Return the kinds of which none is ours."""
+    """Return the kinds without a configuration of ours."""
     there = {each.kind for each in configurations if each.is_ours}
     return tuple(kind for kind in KINDS if kind not in there)
 
 
 def without(kinds: Collection[Kind]) -> Iterator[tuple[Kind, str]]:
-    """Yield the effect of each missing kind. In Enforce the validating webhook refuses pods without a tier."""
+    """Yield each missing kind with its effect. In Enforce the validating webhook refuses pods without a tier."""
     if MUTATING in kinds:
         yield MUTATING, "no pod gets a tier" + ("" if VALIDATING in kinds else ", and in Enforce GPU pods are refused")
     if VALIDATING in kinds:
@@ -144,7 +144,7 @@ async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, 
 
 OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
 OF_GATES = "-hold"
-"""The end of the name of the policy that protects the gates of queued pods, whatever the release is called."""
+"""The end of the name of the policy that protects the gates of queued pods, in a release of any name."""
 
 
 class AdmissionPolicy(View, frozen=True):
@@ -174,7 +174,7 @@ class _Listed(View, frozen=True):
 
 
 async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
-    """List our policies. Raises ApiError."""
+    """List our ValidatingAdmissionPolicies with the actions of their bindings. Raises ApiError."""
     policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
     bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
     its = {name: [each.validation_actions for each in bindings if each.policy_name == name] for name in policies}

@@ -4,8 +4,8 @@ Each pod reports to every replica. It reports only about itself, and can't gain 
 since its start is at risk, which is the most that it could claim.
 
 Only the leader asks, because it sees all pods and so how many save at the same time. It remembers its requests; the
-next leader makes the same again, which costs a training nothing (policy/saves/save_requests.py). Trainings are asked
-too whose node bears a signal that it will end (policy/saves/node_signals.py).
+next leader makes the same again, which costs a training nothing (policy/saves/save_requests.py). Trainings on
+a node with a signal that it will end are asked too (policy/saves/node_signals.py).
 """
 
 import asyncio
@@ -38,11 +38,11 @@ log = logging.getLogger(__name__)
 SOONEST = 4.0
 """Least seconds between two reports of a pod."""
 OFTEN, SELDOM = 5.0, 30.0
-"""Seconds between two reports, of which a pod is told in the answer; SELDOM if it is told nothing."""
+"""Least and most seconds between two reports of a pod, as the answer says; SELDOM without an answer."""
 REPORTS_A_SECOND = 60
-"""Reports that a leader asks for at most: a tenth of a core."""
+"""Reports that a leader asks for in a second: a tenth of a core. It gets more where over 1,800 pods report (SELDOM)."""
 REPORT_SECONDS = 3600.0
-"""Seconds for which a report counts. A pod that is gone reports no more."""
+"""Seconds for which a report counts, because a pod that is gone reports no more."""
 MOST_REPORTING = 50_000
 """Pods whose reports are remembered, with 300 bytes each."""
 SKEW = 60.0
@@ -54,7 +54,7 @@ _Id = Annotated[str, Meta(max_length=100)]
 
 
 class SaveOutcome(msgspec.Struct, frozen=True):
-    """How the last request ended. `unable`: this training can't save at all. `why` is a text of the training's."""
+    """The end of the last request. `unable`: this training can't save at all. `why` is a text from the training."""
 
     id: _Id
     outcome: Literal["saved", "failed", "unable"]
@@ -66,7 +66,7 @@ class SaveOutcome(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """The progress of a training, as its file `progress` has it. Times are in seconds since 1970.
 
-    `pods` is in how many pods its ranks are, which save together.
+    `pods` is the number of pods with ranks of this run, which save together.
     """
 
     step: _Step
@@ -121,12 +121,12 @@ class SaveReports:
         """Whether this replica makes requests. Only then do its answers say when to report again."""
 
     def of(self, uid: str) -> Report | None:
-        """Return the last report of a pod; None if it reports nothing."""
+        """Return the last report of a pod; None if it has not reported within REPORT_SECONDS."""
         found = self._reports.get(uid)
         return found if found is not None and self._clock() - found.heard < REPORT_SECONDS else None
 
     def last_save(self, uid: str) -> LastSave | None:
-        """Return the last save of a pod; None if it reports nothing, or has not saved yet."""
+        """Return the last save of a pod; None if it has not reported within REPORT_SECONDS, or has not saved yet."""
         found = self.of(uid)
         return found.save if found else None
 
@@ -139,11 +139,11 @@ class SaveReports:
 
     @property
     def period(self) -> float:
-        """The seconds between two reports of a pod: the more pods report, the seldomer each does."""
+        """The seconds between two reports of a pod, from OFTEN to SELDOM: more if more pods report."""
         return min(max(OFTEN, len(self) / REPORTS_A_SECOND), SELDOM)
 
     def report(self, uid: str, progress: Progress) -> Heard:
-        """Note the progress of a pod. Nothing is remembered of a report that is not heard."""
+        """Note the progress of a pod. Nothing is stored unless the result is "heard"."""
         now, at = self._clock(), progress.last_saved_at
         before = self._reports.get(uid)
         if before is not None and now - before.heard < SOONEST:
@@ -159,7 +159,7 @@ class SaveReports:
         return "heard"
 
     def answer(self, uid: str) -> ReportAnswer | None:
-        """Return the answer to a report that was heard; None where there is nothing to say."""
+        """Return the answer to a report that was heard; None if this replica makes no requests."""
         if not self.leading:
             return None
         request = self.asked.get(uid)
@@ -170,13 +170,13 @@ class SaveReports:
 
 
 ROUND = 1.0
-"""Seconds between two rounds, where few pods report."""
+"""Least seconds between two rounds."""
 LEAST_REST = 20
-"""How many times as long as a round computes there is none: where 5,000 pods report, that takes reviews 0.3 s."""
+"""How many times as long as a round computes the pause after it lasts. If 5,000 pods report, reviews wait 0.3 s."""
 SILENT_PERIODS = 3
-"""Reports of a pod that may be missing until it is taken to be silent."""
+"""How many times SELDOM a pod may go without a report until its request counts as unanswered."""
 LEAST_PAUSE, LONGEST_PAUSE = 30.0, 1800.0
-"""Seconds after a save that failed until its training is asked again, doubled each time."""
+"""Seconds until a training is asked again after failed saves: the first number, doubled for each, up to the second."""
 
 AGAIN, NOT_AGAIN = Phrase("asked-again"), Phrase("not-asked-again")
 
@@ -184,7 +184,7 @@ Outcome = Literal["saved", "failed", "unable", "unanswered"]
 
 
 class Pause(NamedTuple):
-    """A training that failed to save is not asked until a time, and then by another id."""
+    """The time until which a training that failed to save is not asked. The next request has another id."""
 
     until: float = 0.0
     failures: int = 0
@@ -196,7 +196,7 @@ class AskedSaves:
 
     `at_risk` are the pods with work to lose. `node_goes` returns the id of the signal that a node goes and when it was
     first seen; None without one. `evicted` returns the pods that we evict after their save, and when that was decided.
-    `count` hears of each request: tier, cause, outcome, and how long the save took.
+    `count` gets each request, when it is made and when it ends: tier, cause, outcome, and seconds of the save.
     """
 
     reports: SaveReports
@@ -225,7 +225,7 @@ class AskedSaves:
             await asyncio.sleep(max(ROUND, LEAST_REST * (time.thread_time() - began)))
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
-        """Yield the pods with more unsaved work than their bound allows, by tier, as a metric has them."""
+        """Yield the number of pods with more unsaved work than their bound allows, by tier, as samples of a metric."""
         yield from (((tier,), float(count)) for tier, count in self._over.items())
 
     @property
@@ -234,13 +234,13 @@ class AskedSaves:
         return len({each.training.run for each in self._asked.values()})
 
     def round(self) -> None:
-        """Note what became of earlier requests, and make those that are due."""
+        """Note how earlier requests ended, and make the new ones that are due."""
         self.reports.leading = self.leading()
         if not self.reports.leading:
             self._asked, self._pauses, self._over, self.reports.asked = {}, {}, Counter(), {}
             self.unsaved_since = {}
             return
-        # 1. The trainings that report. Where nobody does, the pods are not looked through: there may be 50,000.
+        # 1. The trainings that report. If there are none, the pods are not looked through: there may be 50,000.
         now, policy, period = self.clock(), self.policy(), self.reports.period
         at_risk = self.at_risk() if len(self.reports) else ()
         pods = {pod.uid: (pod, report) for pod in at_risk if (report := self.reports.of(pod.uid)) is not None}
@@ -250,7 +250,7 @@ class AskedSaves:
             if each.max_at_risk is not None and now - each.since > each.max_at_risk + SELDOM + each.save_seconds:
                 self._over[pods[uid][0].tier] += 1
 
-        # 2. What has become of those that were asked.
+        # 2. The outcomes of earlier requests.
         for uid, asked in [*self._asked.items()]:
             found = pods.get(uid)
             outcome = self._outcome(asked, found[1], now) if found else "unanswered"
@@ -259,14 +259,14 @@ class AskedSaves:
                 if found:
                     self._finished(asked, outcome, *found)
         self._pauses = {uid: pause for uid, pause in self._pauses.items() if uid in pods}
-        # One that has saved for its eviction is not waited for, whatever its clock says of the time.
+        # A pod that has saved for its eviction is not waited for, even if its clock dates that save earlier.
         self.unsaved_since = {
             uid: each.since
             for uid, each in trainings.items()
             if uid not in self._pauses and each.finished != each.eviction_id
         }
 
-        # 3. Who is asked now. A pod hears of it when it reports, so it is asked a report ahead.
+        # 3. The pods that are asked now. A pod reads the request when it reports, so it is asked a report ahead.
         rested = {uid for uid in trainings if self._pauses.get(uid, Pause()).until <= now}
         free = (each for uid, each in trainings.items() if uid in rested and uid not in self._asked)
         for due in chosen(free, [*self._asked.values()], policy.saves.at_once, now, 2 * period):
@@ -298,7 +298,7 @@ class AskedSaves:
         )
 
     def _outcome(self, asked: Due, report: Report, now: float) -> Outcome | None:
-        """Return how a request ended; None while it has not."""
+        """Return the outcome of a request; None while it has not ended."""
         if report.finished is not None and report.finished.id == asked.request.id:
             return report.finished.outcome
         if report.save is not None and report.save.step is not None and report.save.step >= asked.request.step:
@@ -309,7 +309,7 @@ class AskedSaves:
         return None
 
     def _finished(self, asked: Due, outcome: Outcome, pod: PodAtRisk, report: Report) -> None:
-        """Count and tell how a request ended, and when its training may be asked again."""
+        """Count the outcome of a request, add its event, and note until when its training is not asked again."""
         finished = report.finished if report.finished and report.finished.id == asked.request.id else None
         self.count(pod.tier, asked.request.cause, outcome, finished.seconds if finished else None)
         if outcome == "saved":
@@ -332,12 +332,13 @@ class AskedSaves:
 LOOK = 5.0
 """Seconds between two looks whether nodes have to be followed, and by which table."""
 REMEMBERED = 3600.0
-"""Seconds for which a signal that comes and goes is the same one: autoscalers mark candidates and change their mind."""
+"""Seconds for which a signal that comes and goes is the same one: autoscalers mark candidates and change their mind.
+An event of the node after so long counts as a new signal, also if the old one has stayed."""
 
 
 @dataclass(eq=False)
 class EndingNodes:
-    """Remembers which nodes bear a signal. Run `run` as a task.
+    """Remembers which nodes have a signal that they will end. Run `run` as a task.
 
     `wanted`: whether this replica leads, and trainings can be asked.
     """
@@ -350,7 +351,7 @@ class EndingNodes:
     _since: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def signal(self, node: str) -> tuple[str, float] | None:
-        """Return the id of the signal on a node, and when it was seen first; None without one."""
+        """Return the id of the signal on a node, and when it was seen first (see REMEMBERED); None without one."""
         found = self._now.get(node)
         return (found, self._since[node, found]) if found else None
 

@@ -1,7 +1,7 @@
 """Writes the ResourceQuotas of a backstop, which the API server itself enforces.
 
 A ResourceQuota is ours if it has our labels and its controller is a TenantQuota. Any other one is never changed,
-whatever its name is. When a TenantQuota is deleted, Kubernetes' garbage collection removes its ResourceQuotas.
+even under a name of ours. When a TenantQuota is deleted, Kubernetes' garbage collection removes its ResourceQuotas.
 """
 
 import logging
@@ -51,7 +51,7 @@ def manifest(place: Place, owner: Regarding, spec: Mapping[str, Any]) -> Tree:
 
 
 def rendered_for(tree: Tree) -> Regarding | None:
-    """Return the TenantQuota that controls a ResourceQuota; None if it is not ours."""
+    """Return the TenantQuota that controls a ResourceQuota; None if no TenantQuota does."""
     for each in tree["metadata"].get("ownerReferences") or ():
         group = each["apiVersion"].partition("/")[0]
         if each.get("controller") and (group, each["kind"]) == (TENANT_QUOTA.group, TENANT_QUOTA.kind):
@@ -60,7 +60,7 @@ def rendered_for(tree: Tree) -> Regarding | None:
 
 
 async def problem_of_writing(client: Client, place: Place, there: Tree | None, wanted: Tree | None) -> str | None:
-    """Update a ResourceQuota, or delete it without `wanted`. Return a sentence if that fails, None if it is done."""
+    """Create, update or, without `wanted`, delete a ResourceQuota. Return a sentence if that fails, or None."""
     try:
         if there is None and wanted is not None:
             await client.create(path("v1", "resourcequotas", place.namespace), wanted)
@@ -118,7 +118,7 @@ class BackstopWriter(Rounds):
     _failing: set[tuple[Regarding | None, str]] = field(default_factory=set)
 
     async def _round(self) -> None:
-        """Update all ResourceQuotas, without a request if the wanted ones are unchanged and the last look is recent."""
+        """Update all ResourceQuotas, unless the wanted ones are unchanged, and either none or recently updated."""
         if not self.leading():
             return
         wanted = dict(self._wanted())

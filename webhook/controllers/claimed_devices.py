@@ -97,10 +97,10 @@ AGAIN_SECONDS = 2.0
 
 @dataclass(eq=False)
 class PodClaims:
-    """Reads pods' claims, remembers their devices for the time that one can't be read, and finds pods to read again.
+    """Reads pods' claims, remembers their devices in case a claim can't be read, and finds pods to read again.
 
-    `watched` is None if the cluster has no ResourceClaims. `counts` tells whether devices are GPUs. Others are not
-    remembered, because a pod may name a hundred claims with hundreds of them in each.
+    `watched` is None if the cluster has no ResourceClaims. `counts` tells whether devices are GPUs. Other devices are
+    not remembered, because a pod may name a hundred claims with hundreds of devices in each.
     """
 
     lookups: Lookups
@@ -177,7 +177,7 @@ class PodClaims:
         return [*watch, unread] if count else watch
 
     def is_newest(self, uid: str, pod: ObservedPod) -> bool:
-        """Tell whether no event has shown another state of the pod since."""
+        """Tell whether no event has shown another state of the pod since `pod`."""
         return self._pods.get(uid) is pod
 
     def pod_changed(self, uid: str, found: ObservedPod | None) -> None:
@@ -217,7 +217,7 @@ class PodClaims:
         self._woken.set()
 
     async def due(self) -> dict[str, ObservedPod]:
-        """Return the pods that have to be read again, by uid, after a while."""
+        """Wait for pods that have to be read again, for AGAIN_SECONDS at most, and return them by uid."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)

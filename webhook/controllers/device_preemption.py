@@ -1,7 +1,7 @@
 """Makes room for pods that wait for devices of DRA: reserves nodes, evicts pods there, and ends reservations.
 
-The leader decides nothing here: webhook/policy/preemption tells what is to be done, and this does it. All that it knows
-of a reservation stands on the nodes, so another leader goes on with it.
+The package webhook/policy/preemption decides, and this module acts. A reservation is stored on its nodes, so the next
+leader can go on with it.
 """
 
 import asyncio
@@ -51,16 +51,17 @@ log = logging.getLogger(__name__)
 ROUND = 0.5
 """Seconds between two rounds."""
 AFTER_FAILURE = 5.0
-"""Seconds until the next try where all of it fails."""
+"""Seconds until the next try after a failure, and between two checks whether preemption is wanted here."""
 MOST_PER_MINUTE = 30
-"""Reservations that are begun in a minute."""
+"""Most reservations that are begun or shared in a minute."""
 
 AGAIN, LATEST = 5.0, 60.0
-"""Seconds until a gang is judged again for which nobody is evicted, and at most: twice as long for the same reason."""
+"""Seconds until a gang is judged again if no pod is evicted for it: at first, and at most. They double while the reason
+stays the same."""
 LONGEST_SPELL = 1.0
-"""Seconds after which the others are judged later: reservations go on in between."""
+"""Seconds after the first judgement until the other gangs must wait, because reservations go on in between."""
 REST = 4
-"""The times of a spell for which nobody is judged after it."""
+"""How many times as long as a spell the rest after it is, in which no gang is judged."""
 
 
 class _LastJudged(NamedTuple):
@@ -73,11 +74,11 @@ class _LastJudged(NamedTuple):
 
 @dataclass(eq=False)
 class JudgingOrder:
-    """Says for which gangs that wait for devices the leader judges next whether pods are evicted.
+    """The order in which the leader judges whether pods are evicted for gangs that wait for devices.
 
-    To judge takes a part of a second in a large cluster, and anybody may have many pods wait. So the gangs of a
-    namespace take turns with those of others, a gang for which nobody is evicted is judged less often, and judging has
-    a share of the time. Ask for those that are `due`, tell of each that was `judged`, and `rest` after each spell.
+    A judgement takes a part of a second in a large cluster, and any user may have many pods wait. So the gangs of a
+    namespace alternate with those of others, a gang for which no pod is evicted is judged less often, and judging has
+    a share of the time. Call `due` for the gangs to judge, `judged` after each of them, and `rest` after each spell.
     `clock` returns seconds.
     """
 
@@ -86,10 +87,11 @@ class JudgingOrder:
     _rests_until: float = 0.0
 
     def due(self, waiting: Sequence[PodState], now: float) -> list[str]:
-        """Return the gangs that wait and were not judged a moment ago. `now` is in seconds since 1970.
+        """Return the gangs to judge, none during a rest. `now` is in seconds since 1970.
 
-        In each namespace the highest tier is first, then what was judged longest ago. The first of all namespaces come
-        before the second of any.
+        These wait longer than SETTLED, and their pause after the last judgement is over. In each namespace the highest
+        tier comes first, then the gang that was judged longest ago. The first gangs of all namespaces come before the
+        second gang of any.
         """
         gangs = {each.gang for each in waiting}
         self._judged = {gang: judged for gang, judged in self._judged.items() if gang in gangs}
@@ -110,7 +112,7 @@ class JudgingOrder:
         return sorted(places, key=lambda gang: places[gang])
 
     def judged(self, gang: str, reason: str, *, again: float = AGAIN) -> None:
-        """Note for which reason nobody is evicted for a gang; `again`: seconds until it is judged again at first."""
+        """Note why no pod is evicted for a gang, or "". `again` is the first pause until it is judged again."""
         before = self._judged.get(gang, _LastJudged())
         pause = min(2 * before.pause, LATEST) if before.reason == reason and before.pause else again
         self._judged[gang] = _LastJudged(self.clock(), pause, reason)
@@ -119,7 +121,7 @@ class JudgingOrder:
         self._judged.pop(gang, None)
 
     def rest(self, spell: float) -> None:
-        """Judge nobody for a while after a spell of so many seconds."""
+        """Judge no gang for REST times the seconds of the spell that ends now."""
         self._rests_until = self.clock() + REST * spell
 
 
@@ -128,7 +130,7 @@ class DevicePreemption:
     """Run `run` as a task. `leading`: whether this replica leads. `at_risk` are the pods with work to lose.
 
     `unsaved_since` returns the time of the last save, or of the start, of the pods that save when they are asked.
-    `exempt` are the namespaces that are exempt. `ended` hears of each reservation that ends: its tier, and how.
+    `exempt` are the namespaces that are exempt. `ended` gets the tier and the outcome of each reservation that ends.
     """
 
     client: Client
@@ -165,13 +167,13 @@ class DevicePreemption:
             await asyncio.sleep(AFTER_FAILURE)
 
     async def _try_round(self, view: SchedulingView) -> None:
-        """Go on where the API server refuses one write."""
+        """Run a round, and log errors of the API server so that the next round runs."""
         try:
             problems = view.problems()
             if not problems:
                 await self._round(view)
                 return
-            # By what is not up to date only end what is over: no node stays closed because a watch is broken.
+            # With stale objects only end reservations that are over, so that no node stays closed by a broken watch.
             self._failed(problems[0])
             nodes = ReservedNodes(self.client, view.node_written)
             for each in view.reserved():
@@ -182,13 +184,13 @@ class DevicePreemption:
             self._failed(problem_text(error))
 
     def _failed(self, problem: str) -> None:
-        """Say it once: without a right it stays so."""
+        """Log a problem once, because a missing right stays missing."""
         if problem != self._problem:
             log.warning("devices not preempted", {"error": problem})
         self._problem = problem
 
     def samples(self) -> Iterator[tuple[tuple[str], float]]:
-        """The nodes that are reserved now, by tier, as a metric has them."""
+        """Yield the number of reserved nodes by tier, as samples of a metric."""
         yield from (((tier,), float(count)) for tier, count in self._reserved.items())
 
     def _is_wanted(self) -> bool:
@@ -196,7 +198,7 @@ class DevicePreemption:
 
     async def _round(self, view: SchedulingView) -> None:
         """Take the next step of each reservation, and begin one at most."""
-        # 1. Mostly nobody waits, and nothing is reserved.
+        # 1. Mostly no pod waits, and nothing is reserved.
         began, policy = time.monotonic(), self.policy()
         due = self._order.due([each for each in view.waiting() if _may_preempt(each, policy)], time.time())
         reserved = view.reserved()
@@ -228,14 +230,14 @@ class DevicePreemption:
             except ApiError as error:  # the others go on
                 self._failed(str(error))
 
-        # 3. One more. The next one is judged when the victims of this one end: they may leave room for it, or it shares
-        #    their node.
+        # 3. Begin one more. The next gang is judged when the victims of this one have ended, because they may leave it
+        #    room, or because it shares their node.
         if due and not changed and all(each.victims and not each.saving for each in there):
             await self._begin_one(due, state, rules, nodes)
             self._order.rest(time.monotonic() - began)
 
     async def _begin_one(self, due: list[str], state: ClusterState, rules: Rules, nodes: ReservedNodes) -> None:
-        """Judge some of the gangs that are due, until one has pods to evict."""
+        """Judge the gangs that are due, until a reservation is begun for one, or LONGEST_SPELL is over."""
         there, failed, known, ends = reservations(state), failures(state), Known(), inf
         if sum(each > time.monotonic() - 60 for each in self._begun) >= MOST_PER_MINUTE:
             return
@@ -248,7 +250,7 @@ class DevicePreemption:
                 continue
             plan = await asyncio.to_thread(decide_preemption, gang, state, rules, None, known)
             self._order.judged(gang, plan.id if isinstance(plan, Phrase) else "")
-            # The first takes long in a large cluster. Those that need the same follow in no time.
+            # The first judgement takes long in a large cluster. Gangs that need the same follow at once.
             ends = min(ends, time.monotonic() + LONGEST_SPELL)
             if isinstance(plan, Phrase):
                 continue
@@ -260,7 +262,7 @@ class DevicePreemption:
     async def _begin(
         self, plan: EvictionPlan, there: Sequence[Reservation], state: ClusterState, rules: Rules, nodes: ReservedNodes
     ) -> bool:
-        """Reserve the nodes of a plan, or share one that is reserved already; False if too many are."""
+        """Reserve the nodes of a plan, or share the reservation that has them; False if too many are reserved."""
         now, shared = time.time(), next((each for each in there if each.nodes == plan.nodes), None)
         if shared is not None:
             reservation = shared_with(shared, plan, now, rules.longest_grace)
@@ -305,7 +307,7 @@ class DevicePreemption:
     async def _evict_all(
         self, plan: EvictionPlan, before: Reservation, after: Reservation, state: ClusterState, nodes: ReservedNodes
     ) -> bool:
-        """Write who is evicted, then evict; False where the reservation is no longer as it was `before`."""
+        """Write the victims into the reservation, then evict them; False if it is no longer as it was `before`."""
         after = with_victims(after, plan.victims, state)
         if not await nodes.write(before, after):
             return False
@@ -339,7 +341,8 @@ class DevicePreemption:
     async def _evict(self, victim: PodState, preemptor: Preemptor) -> None:
         """Write the condition and delete the pod, as kube-scheduler does, but only the pod that was judged.
 
-        With a grace of 0 the pod would be gone at once, and its devices given away while its containers still run.
+        A grace period of 0 becomes 1 s, because with 0 the pod would be gone at once, and its devices given away while
+        its containers still run.
         """
         where = path("v1", "pods", victim.namespace, victim.name)
         condition = {
@@ -357,7 +360,7 @@ class DevicePreemption:
             await self.client.delete(where, version=version, uid=victim.uid, grace=None if victim.grace else 1)
         except (Conflict, NotFound):
             return  # it has changed or is gone, and is judged again
-        # As the scheduler tells it: who follows its preemptions follows ours.
+        # In the words of the scheduler, so that programs that follow its preemptions follow ours.
         said = f"Preempted by pod {preemptor.needs[0].pod.uid} on node {victim.node}"
         self.events.add(Regarding.pod(victim.uid, victim), "Preempted", said)
 
@@ -371,7 +374,7 @@ _PHRASES: Mapping[ReservationEnd, str] = {
 
 
 def _may_preempt(pod: PodState, policy: TierPolicy) -> bool:
-    """Tell whether a pod could be a preemptor, by itself alone: most pods that wait are none."""
+    """Tell by a pod's own fields whether it could be a preemptor. Most pods that wait could not."""
     tier = policy.tiers.of_class(pod.class_name)
     asks = bool(pod.claims) or any(policy.weights.has_class(name) for name in pod.requests)
     return tier is not None and tier.preemption_policy != "Never" and asks

@@ -76,7 +76,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class EventSeries:
-    """The events of one object for one reason. `pending` of them are not written yet, and wait until `due`."""
+    """The events of one object, reason and related object. `pending` are not written yet, and wait until `due`."""
 
     regarding: Regarding
     reason: str
@@ -172,7 +172,7 @@ class EventWriter:
         self._woken.set()
 
     async def written(self, regarding: Regarding, reason: str, related: Regarding | None = None) -> None:
-        """Wait until the added events of an object and reason are stored or refused, or until LONGEST_WAIT."""
+        """Wait until the added events of an object and reason are stored, refused or dropped, or until LONGEST_WAIT."""
         key = EventSeries(regarding, reason, related=related).key
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), self._wrote:
@@ -205,7 +205,7 @@ class EventWriter:
             await self._write(series)
 
     async def _write(self, series: EventSeries) -> None:
-        """Write a series. Try again later if the API server can't be reached; give up if it refuses."""
+        """Write a series. Try again later if nothing answers, or after a second conflict; give up if it is refused."""
         new, now = series.pending, datetime.now(UTC).strftime(RFC_3339)
         try:
             try:

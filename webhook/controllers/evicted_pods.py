@@ -47,9 +47,11 @@ T = TypeVar("T")
 READ_AT_ONCE = 10
 """Victims that are read at a time, right after their eviction, while they exist."""
 RECENT = 600.0
-"""Seconds for which a preemption is still reported if nobody led, longer than autoscalers let a pod save."""
+"""Seconds for which a preemption is still followed if nobody led, longer than autoscalers let a pod save.
+
+Requests that the API server does not answer are repeated for so long too."""
 LATE = 10.0
-"""Seconds after which a victim may have ended before we looked."""
+"""Seconds since an eviction after which the victim may have ended before we looked."""
 LOOK = 1.0
 """Seconds between two requests to the API server, and between two checks whether this process leads."""
 BEHIND = 5
@@ -174,8 +176,9 @@ class EvictedPods:
     async def follow(self, event: Preempted) -> Followed:
         """Wait for the victim's end.
 
-        Any user may write such an event in their own namespace, so an existing pod must have the scheduler's condition,
-        which no user can write. A pod without a tier and GPUs needs no report.
+        Any user may write such an event in their own namespace, so an existing pod must have the condition of a
+        preemption, which only users with the right to pods/status can write. A pod without a tier and without GPUs
+        needs no report.
         """
         who, late = event.victim, (seconds_since(event.time) or 0.0) > LATE
         itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
@@ -206,7 +209,7 @@ class EvictedPods:
         return None if ended is None else work_since(gpus, ended, saved, seen.began)
 
     async def until_known(self, event: Preempted) -> None:
-        """Wait a while until the preemptor is known. A preemptor without GPUs never is."""
+        """Wait until the preemptor is known, for BEHIND seconds at most. A preemptor without GPUs is never known."""
         for _ in range(BEHIND):
             if not event.by or self.last_used(event.by):
                 return
@@ -215,8 +218,8 @@ class EvictedPods:
     def preemption(self, event: Preempted, ended: Followed, *, led: bool) -> Preemption | None:
         """Return the preemption to report; None if it needs no report.
 
-        Of a victim that was gone before we looked only its GPUs are known. If this process has not `led` since then, it
-        does not know even those. Then the victim counts as ours if its preemptor uses GPUs.
+        If the victim was gone before we looked, only its GPUs are known. If this process has not `led` since then, it
+        may not know these either. Then the victim counts as ours if its preemptor uses GPUs.
         """
         preemptor = self._known(event.by)
         found = ended.preemption
@@ -384,7 +387,7 @@ class PreemptionWatch:
         return True
 
     async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
-        """Mark an event. Raises Conflict if somebody has written it since that version."""
+        """Mark an event. Raises Conflict if somebody has written it since that version. Other errors are logged."""
         of_version = {"resourceVersion": version} if version else {}
         mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
         try:

@@ -1,9 +1,9 @@
 """Integrates the GPU-hours of budgets, and notes in the TenantQuotas' statuses what is used and which grants apply.
 
-One sum: a pod's GPUs times the seconds from its binding, as the API server noted it, until its end. A running leader
-adds as pods come and go. A new leader goes on from the time of the last note: pods that exist have their times, and of
-those that ended meanwhile and still exist the kubelet has noted the end. Those that are gone count for half of the time
-in which nobody looked, and the note says so.
+The sum is a pod's GPUs times the seconds from its binding, as the API server noted it, until its end. A running leader
+adds as pods come and go. A new leader goes on from the time of the last note: pods that exist have their times, and the
+kubelet has noted the end of pods that ended meanwhile and still exist. Pods that are gone count for half of the time in
+which nobody looked, and the note says so.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 LOOK = 1.0
 """Seconds between two looks at what is used up, begins or ends."""
 NOTED_SECONDS = 60.0
-"""Seconds after which the use of what runs is noted again."""
+"""Seconds after which the use of a budget with running pods is noted again."""
 
 
 def _times(gpus: Decimal, seconds: float) -> Decimal:
-    """Return GPU-seconds, to the millisecond: sums of floats would differ by their order."""
+    """Return GPU-seconds, to the millisecond, because sums of floats would differ by their order."""
     return gpus * Decimal(round(max(seconds, 0.0) * 1000)) / 1000
 
 
@@ -68,7 +68,7 @@ class Meter:
         self.at = max(self.at, now)
 
     def add(self, gpus: Decimal, begins: float, ends: float) -> None:
-        """Add GPUs that were in use between two times, as far as these are in the period and are counted."""
+        """Add GPUs that were in use between two times, cut to the period and to the time since `counted_from`."""
         begins = max(begins, self.span.begins, self.counted_from)
         self.seconds += _times(gpus, min(ends, self.span.until or ends) - begins)
 
@@ -107,7 +107,7 @@ class BudgetMeters:
     """The meters of all tenants with budgets, while this replica leads. Run `run` as a task.
 
     `placed` returns the pods on nodes, by uid, and `ended` those that have ended. `knows`: whether this replica leads
-    and has seen all pods. `changed` is called with each tenant of which the note has changed.
+    and has seen all pods. `changed` is called with a tenant when its note has changed.
     """
 
     tenants: Watched
@@ -183,7 +183,7 @@ class BudgetMeters:
         self._woken.set()
 
     def status(self, tenant: Tenant, before: Status) -> Status:
-        """Return the status fields of budgets and grants; {} for a tenant that has none, or is not counted yet."""
+        """Return the status fields of budgets and grants; {} for a tenant that never had any, or before a count."""
         noted_before = any(before.get(name) for name in ("budgets", "grants"))
         if self._stale or not (tenant.budgets or tenant.grants or noted_before):
             return {}
@@ -284,7 +284,7 @@ class BudgetMeters:
     # --- what people see
 
     def _look(self, tenant: Tenant) -> None:
-        """Note what is used once a minute, at its marks and when its period ends; and grants that begin or end."""
+        """Note a tenant's use once a minute, at each mark and at the end of a period, and grants that begin or end."""
         if not tenant.budgets and not tenant.grants:
             return
         now, before = self.now(), self._notes.get(tenant.name)

@@ -30,10 +30,10 @@ Series = tuple[str, str, str]
 
 @dataclass(eq=False)
 class GpuSeconds:
-    """Adds up GPU-seconds. `running` returns the pods on nodes; none if this replica does not lead, so that one counts.
+    """Adds up GPU-seconds. `running` returns the pods on nodes; none if this replica does not lead: only one counts.
 
-    `add` adds GPU-seconds to a series, `forget` ends the series of all tenants but these, and `report` gets the GPUs in
-    use at each look.
+    `add` adds GPU-seconds to a series, `forget` ends the series of all tenants except those given, and `report` gets
+    the GPUs in use at each look.
     """
 
     add: Callable[[float, Series], None]
@@ -71,7 +71,7 @@ class GpuSeconds:
 def counted_once(
     running: Iterable[tuple[str, Holding]], claims: set[tuple[str, str]] | None = None
 ) -> Iterator[OnNode]:
-    """Yield each pod with its GPUs. GPUs of a shared claim count for its first pod only; `claims` are those seen."""
+    """Yield each pod with its GPUs. GPUs of a shared claim count for its first pod only; `claims` were seen before."""
     claims = set() if claims is None else claims
     for node, holding in running:
         shared = holding.charge.shared
@@ -98,7 +98,7 @@ class PendingGpus:
     """Counts the GPUs of pods without a node. Run `run` as a task.
 
     `unplaced` returns the GPU pods without a node, and `running` those on nodes. `knows`: whether this replica leads
-    and has seen all pods. `changed` is called with each tenant of which the number has changed.
+    and has seen all pods. `changed` is called with a tenant when its number has changed.
     """
 
     unplaced: Callable[[], Iterable[tuple[str, Holding]]]
@@ -119,7 +119,7 @@ class PendingGpus:
             self.look()
 
     def look(self) -> None:
-        """Count the pods without a node, now and at the last look."""
+        """Count the pods that have no node now and had none at the last look."""
         if not self.knows():
             self.begin()
             return

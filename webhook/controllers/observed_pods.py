@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 BURST_SECONDS = 3.0
 """Seconds of look-ups that a namespace may take at once, enough for the owners of some thousand pods."""
 SHARE = 0.1
-"""The share of time that its look-ups may take after that."""
+"""The share of time that a namespace's look-ups may take after that."""
 MOST_NAMESPACES = 1024
 FORGOTTEN = 60.0
 """Seconds after the last try to open a gate until it is forgotten. Tries come every few seconds while the pod waits."""
@@ -98,7 +98,7 @@ class LookupShare:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._paid_at: dict[str, float] = {}
-        """The time at which the look-ups of a namespace so far are its share."""
+        """The time at which a namespace's look-ups so far are no more than its share."""
 
     def is_left(self, namespace: str) -> bool:
         return self._paid_at.get(namespace, 0.0) <= self._clock() + BURST_SECONDS / SHARE
@@ -273,7 +273,7 @@ class ObservedPods(PodsOnNodes):
             self._informer.relist()
 
     async def _project(self, seen: SeenPod) -> ObservedPod | None:
-        """Reduce a pod to its GPUs and how it waits; None for a pod that does not count."""
+        """Reduce a pod to its GPUs and how it waits; None for a pod that does not count and has no claims."""
         policy, metadata, spec = self._active.current(), seen.metadata, seen.spec
         claimed = await self._claims.of(seen) if spec.resource_claims else NO_CLAIMS
         charge = None if claimed.unread else charge_of(seen, claimed.devices, policy)
@@ -305,7 +305,7 @@ class ObservedPods(PodsOnNodes):
             requested = unix_seconds(notes.get(SAVE_REQUESTED))
             work = PodWork(seen.began, max_at_risk(notes.get(MAX_AT_RISK, "")), requested, claims)
         node, waits = intern(spec.node_name), _waits(seen, holding)
-        bound = seen.bound or metadata.creation_timestamp or ""  # who names a node is bound by the create
+        bound = seen.bound or metadata.creation_timestamp or ""  # a pod that names its node is bound by its create
         return ObservedPod(holding.namespace, holding.name, claimed, holding, node, waits, work, bound)
 
     async def _makers_of(self, seen: SeenPod, policy: TierPolicy) -> tuple[str, bool]:

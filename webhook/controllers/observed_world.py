@@ -1,4 +1,4 @@
-"""The cluster as a leader needs it, as this process observes it, above all the charges that workloads declare."""
+"""The cluster as this process observes it for the leader, mainly the charges that workloads declare."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ class ObservedWorkloads:
     _observer: WorkloadView | None = None
     _known: dict[str, tuple[Charge, ...]] = field(default_factory=dict)
     _followed: dict[str, tuple[str, Reflector[Declared]]] = field(default_factory=dict)
-    """The API version of each followed kind, by its qualified name, and what follows it."""
+    """The API version of each followed kind, by its qualified name, and its reflector."""
 
     def __post_init__(self) -> None:
         self.active.subscribe(self._relist)  # other resources may count now, and weigh differently
@@ -71,7 +71,7 @@ class ObservedWorkloads:
     async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
         """Pass all workloads that may be gangs to the observer by quorum lists, and then each change.
 
-        All kinds that can be listed have been listed. Kinds that are served later are followed too.
+        Kinds that can be listed within LISTED_SECONDS have been listed. Kinds that are served later are followed too.
         """
         self._observer, self._discovery = observer, Discovery(self.client)
         observer.expect(row.group_kind.qualified for row in self._rows())
@@ -97,7 +97,7 @@ class ObservedWorkloads:
         return self._followed[kind][0] if kind in self._followed else ""
 
     async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
-        """Return the uid and charges of a workload as it is stored now; None without one.
+        """Return the uid and charges of a workload as it is stored now; None if it does not exist.
 
         Raises ApiError, also if the kind is not served now.
         """

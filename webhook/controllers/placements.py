@@ -45,7 +45,7 @@ MOST_REMEMBERED = 1000
 
 
 class Placements:
-    """Measures waits from `bound`, for each pod that waited and has a node now, and `evicted`, for each preemption.
+    """Measures waits by `note_bound`, for each pod that waited and has a node now, and `note_eviction`.
 
     `waited` gets the seconds of a wait and the pod's tier. `freed` gets the seconds from an eviction until the
     preemptor had its node, the preemptor's tier and the victim's hook. Only a leader that sees a pod wait counts it, so
@@ -102,7 +102,7 @@ LOOK = 60.0
 AFTER = 30.0
 """Seconds after which a waiting pod is looked at. Nothing is read before."""
 MOST = 10
-"""Most pods of a tier that are looked at: those that wait longest without a reason from the scheduler."""
+"""Most pods of a tier that are looked at: those that wait longest for GPUs only, by the scheduler's text."""
 NEVER_EVICTED = 2**31
 """The priority of a pod whose priority is not known."""
 
@@ -119,7 +119,7 @@ class Found(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class StuckPods:
-    """Looks for stuck pods on the leader, which alone knows `waiting` and `running` pods. Run `run` as a task."""
+    """Looks for stuck pods on the leader, since only it knows `waiting` and `running` pods. Run `run` as a task."""
 
     client: Client
     policy: Callable[[], TierPolicy]
@@ -210,7 +210,7 @@ def _lower(
 
 
 def _holders(used: Iterable[OnNode], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
-    """Yield the pods that use this resource, on nodes that offer no other one."""
+    """Yield all pods on nodes, as if each used only this resource: true on nodes that offer no other one."""
     weight, priorities = policy.weights[name], {tier.name: tier.value for tier in policy.tiers}
     counts: dict[Decimal, Asked] = {}
     for node, holding, gpus in used:

@@ -20,8 +20,8 @@ from webhook.report.gpus_now import WaitingPod
 class Claimed(msgspec.Struct, frozen=True):
     """The counted devices of a pod's claims, and of each ResourceClaim that it names, by namespace/name.
 
-    `unread`: the devices of one claim were never known. `passing`: it can't be read now. Otherwise it does not exist,
-    and the pod uses nothing by it.
+    `unread`: the devices of a claim were never known. `passing`: that is because a claim can't be read now. Otherwise
+    the claim does not exist, and the pod uses nothing by it.
     """
 
     devices: tuple[Devices, ...] = ()
@@ -192,7 +192,7 @@ class PodsOnNodes:
 
 
 def counted(holding: Holding, flavor: str | None) -> Holding:
-    """Return the GPUs of a pod on a node of this flavor or NO_FLAVOR; None for no node or an unknown one."""
+    """Return a pod's holding on its node's flavor. `flavor` is None for no node or an unknown node."""
     named = holding.charge.flavor
     if flavor in (None, named) or (flavor == NO_FLAVOR and not is_maybe(named)):
         return holding

@@ -6,7 +6,8 @@ write.
 
 The API server writes into the condition PodScheduled of a gated pod that gates block it, without the cause. We replace
 the message and leave the reason, because autoscalers know the reason and buy no nodes. Only the first pod of a queued
-unit gets the message, and it is never updated: the status of the TenantQuota has the current queue.
+gang, or a pod that is queued by itself, gets the message. It is never updated, because the status of the TenantQuota
+has the current queue.
 
 Each pod gets an Event when it is queued and one when its gate opens, like the two Events of the scheduler. All writes
 share one pace, so that 5,000 pods cost no more at a time than one does. A pod whose gate opens early gets only the
@@ -50,10 +51,10 @@ NOBODY = QueueStatus()
 
 @dataclass(eq=False)
 class QueueStatuses:
-    """The queues that are shown. `changed` is called with each tenant of which the queue's status has changed.
+    """The queues that are shown. `changed` is called with a tenant when the status of its queue has changed.
 
-    `workload_of` returns the workload of a queued pod. `shown` gets a tenant's queue at each update, and each queued
-    unit with its position from 1.
+    `workload_of` returns the workload of a queued pod as kind/name. `shown` gets a tenant's queue at each update, and
+    each QueuedUnit (a gang or a pod) with its position from 1.
     """
 
     workload_of: Callable[[str], str]
@@ -76,7 +77,7 @@ class QueueStatuses:
             each.clear()
 
     def tell(self, tenant: str, queue: Sequence[Queued]) -> None:
-        """Note the queue of a tenant."""
+        """Note the queue of a tenant, to show it within `interval` seconds."""
         if not queue and self._shown.get(tenant) is NOBODY:
             self._newest.pop(tenant, None)
             return
@@ -91,7 +92,7 @@ class QueueStatuses:
             self._timers[tenant] = asyncio.get_running_loop().call_later(wait, self._show, tenant)
 
     def status(self, tenant: str, before: Status, *, has_queue: bool) -> Status:
-        """Return the status field of the queue; {} while it is not known, and for tenants that never had one."""
+        """Return the status field of the queue; {} while it is not known, and for tenants that never had a queue."""
         shown = self._shown.get(tenant)
         if shown is None or not (shown.places or has_queue or "queue" in before):
             return {}
@@ -102,13 +103,13 @@ class QueueStatuses:
         return [(tenant, queue) for tenant, queue in self._shown.items() if queue.places]
 
     def heads(self) -> Iterator[tuple[str, float]]:
-        """Yield for how many seconds the head of each queue has waited."""
+        """Yield each tenant with a queue, and for how many seconds its head has waited."""
         now = datetime.now(UTC).isoformat()
         for tenant, queue in self.queues():
             yield tenant, seconds_between(queue.places[0].since, now) or 0.0
 
     def heads_with_room(self) -> Iterator[tuple[str, float]]:
-        """Yield for how many seconds the head of each queue has waited although no row is short."""
+        """Yield the same, for how many seconds the head has waited although no row is short; 0 if a row is short."""
         now = self.clock()
         for tenant, _ in self.queues():
             yield tenant, now - self._roomy[tenant][1] if tenant in self._roomy else 0.0
@@ -122,7 +123,7 @@ class QueueStatuses:
         groups = groupby(zip(places, newest, strict=True), key=lambda pair: pair[0].same_position)
         numbered = [(nth, each) for nth, (_, alike) in enumerate(groups, 1) for _, each in alike]
 
-        # 2. Who is behind another one names its position.
+        # 2. A unit that waits behind another one names the position of that one.
         nth_of = {each.unit.uid: nth for nth, each in numbered}
         placed = zip(places, newest, strict=True)
         places = [replace(place, behind=nth_of.get(each.behind, 0)) for place, each in placed]
@@ -164,7 +165,7 @@ MOST_REMEMBERED = 50_000
 class PodEvent(msgspec.Struct, frozen=True):
     """An Event on a pod that is to be written.
 
-    `version`: the pod is the first of its unit, and gets the condition too, if it still has this resourceVersion.
+    `version` is set if the pod gets the condition too. If the pod has another resourceVersion by then, it gets neither.
     """
 
     pod: Regarding
@@ -204,7 +205,7 @@ class QueuedPods:
         self._failing = False
 
     def show(self, tenant: str, queue: QueueStatus, waiting: Sequence[tuple[int, Queued]]) -> None:
-        """Note a tenant's queue, and each queued unit with its position."""
+        """Note a tenant's queue, and each QueuedUnit with its position."""
         for _, each in waiting:
             for pod in each.unit.pods:
                 _remember(pod.uid, self._waited)
@@ -215,7 +216,7 @@ class QueuedPods:
             self._due.pop(tenant, None)
 
     def opened(self, uid: str, holding: Holding, seconds: float | None) -> None:
-        """Note a pod whose gate is open, after so many seconds if that is known."""
+        """Note a pod whose gate is open, after so many `seconds`; None if not known."""
         waited = uid in self._waited or uid in self._reported or (holding.gated is not None and holding.gated.reported)
         _remember(uid, self._reported)
         if not waited:
@@ -248,7 +249,7 @@ class QueuedPods:
     def _unreported(self, tenant: str, queue: QueueStatus, waiting: Iterable[tuple[int, Queued]]) -> Iterator[PodEvent]:
         """Yield Events for the first pod of each unit, and then for the others.
 
-        Of the units at one position only the first has the short row. The others wait for that row too.
+        If several units share a position, only the first has the short row, and the others wait for that row too.
         """
         of_gangs: list[tuple[int, Queued]] = []
         short: dict[int, Shortfall] = {}

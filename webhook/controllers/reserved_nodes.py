@@ -1,7 +1,8 @@
-"""Writes reservations on nodes, and takes them off: our taint, label and annotations, and nothing else of a node.
+"""Writes reservations on nodes, and removes them: our taint, label and annotations, and nothing else of a node.
 
-Each write is of the node as it was just read, and is left out where the node bears another reservation than expected.
-So a leader that was replaced and does not know it changes nothing. Steps are written on the first of the nodes.
+Each write is at the resourceVersion that was just read, and is skipped if the node has another reservation than
+expected. So a leader that was replaced and does not know it changes nothing. The next step of a reservation is written
+on its first node only.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,18 +17,18 @@ from webhook.policy.preemption.node_state import FAILURES, RESERVATION, RESERVED
 from webhook.policy.preemption.reservation import Reservation, reservation_on
 
 TRIES = 3
-"""Writes of a node that has changed since it was read."""
+"""Most tries to write a node that changes after it was read."""
 
 
 class ReservedNodes:
-    """`written` hears of each node as it is after a write. All methods raise ApiError."""
+    """`written` gets each node as the API server returns it after a write. All methods raise ApiError."""
 
     def __init__(self, client: Client, written: Callable[[Tree], None]) -> None:
         self._client = client
         self._written = written
 
     async def reserve(self, reservation: Reservation) -> bool:
-        """Reserve all of its nodes, or none."""
+        """Reserve all nodes of a reservation. If one can't be reserved, undo the others and return False."""
         for done, name in enumerate(reservation.nodes):
             # Without the taint a reservation is over, though its annotation may be there yet.
             if not await self._change(name, lambda state: not state.reserved_for, reservation):
@@ -37,7 +38,7 @@ class ReservedNodes:
         return True
 
     async def write(self, before: Reservation, after: Reservation) -> bool:
-        """Write the next step of a reservation; False where it is not as it was `before`."""
+        """Write the next step of a reservation. Return False if it is not as it was `before`."""
 
         def is_before(state: NodeState) -> bool:
             return bool(state.reserved_for) and reservation_on(state) == before
@@ -50,9 +51,9 @@ class ReservedNodes:
         failed: Mapping[str, Failures] | None = None,
         passed_on: Reservation | None = None,
     ) -> bool:
-        """End a reservation that is still as it was, with failures that its first node is to bear.
+        """End a reservation that is still as it was, and write the failures `failed` on its first node.
 
-        One that is `passed_on` takes its place on that node.
+        A reservation that is `passed_on` replaces it on that node. Return False if the reservation has changed.
         """
         first, *others = reservation.nodes
         ended = await self._change(first, _bears(lambda there: there == reservation), passed_on, failed)
@@ -61,12 +62,12 @@ class ReservedNodes:
         return ended
 
     async def clear(self, node: NodeState) -> None:
-        """Take off what is no part of a reservation, if it is still there."""
+        """Remove our marks from a node if they are still those of `node`."""
         there = node.reservation, node.reserved_for
         await self._change(node.name, lambda state: (state.reservation, state.reserved_for) == there, None)
 
     async def clear_all(self) -> int:
-        """Take off all reservations, whoever they are for; return how many nodes had one."""
+        """Remove our marks from all nodes. Return how many nodes had any."""
         pages, cleared = self._client.list_pages(path("v1", "nodes")), 0
         async for raw in listed_objects(pages):
             node = node_state(read(raw, SchedulableNode))
@@ -82,7 +83,10 @@ class ReservedNodes:
         reservation: Reservation | None,
         failed: Mapping[str, Failures] | None = None,
     ) -> bool:
-        """Have a node bear a reservation, or none; False where that is not due. A node that is gone bears none."""
+        """Write a reservation on a node; None removes it. Return False if that is not due.
+
+        A node that is gone has no reservation, so only a removal returns True.
+        """
         where = path("v1", "nodes", name=name)
         for left in reversed(range(TRIES)):
             try:
@@ -102,7 +106,7 @@ class ReservedNodes:
 
 
 def _bears(is_right: Callable[[Reservation], bool]) -> Callable[[NodeState], bool]:
-    """Return what tells whether a node bears no other reservation than the right one."""
+    """Return a predicate that is True for a node with the right reservation or without one."""
     return lambda state: (there := reservation_on(state)) is None or is_right(there)
 
 

@@ -222,7 +222,7 @@ NAMESPACE_LABEL = "NamespaceLabel"
 
 @dataclass(eq=False)
 class NamespaceEvents(Rounds):
-    """Writes an event for each mistake in the labels of a namespace, once, because warnings reach only its sender."""
+    """Writes an event for each mistake in the labels of a namespace, once, because only its author gets warnings."""
 
     interval = 5.0
     recheck = 60.0

@@ -154,7 +154,7 @@ class Scheduler:
 
 
 def boosts(pods: Iterable[PodAtRisk], found: Found, policy: TierPolicy, now: float) -> dict[str, Wanted]:
-    """Return boosts for the Workloads of these pods. An evicted one gets none, because it would evict others by it."""
+    """Return boosts for the Workloads of these pods. An evicted Workload gets none, so it evicts no others."""
     owned = defaultdict[tuple[str, str], list[str]](list)
     for uid, workload in found.items():
         for owner in workload.owners:

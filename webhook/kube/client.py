@@ -41,14 +41,14 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A page of a list, its objects still bytes. An empty list of metadata alone has null items."""
+    """A page of a list, its objects still bytes. An empty list of PartialObjectMetadata has null items."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 
 
 class Event(msgspec.Struct):
-    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and the object still bytes."""
+    """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and the object still bytes."""
 
     type: str
     object: msgspec.Raw
@@ -108,7 +108,7 @@ async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Ev
 def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
     """Return the metadata of an object from a list or a watch. Raises Failed if it is not an object.
 
-    A watch from the same version would bring it again.
+    Failed makes a reflector list again, because a watch from the same version would bring the same object.
     """
     try:
         return msgspec.json.decode(raw, type=_Object).metadata
@@ -141,7 +141,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 def path(api_version: str, plural: str, namespace: str | None = None, name: str | None = None) -> str:
     """Return the path of an object, or of a list if `name` is None. `api_version` is such as "v1" or "apps/v1".
 
-    Raises Unreadable if a part is no name, because an owner reference may be "../secrets/x".
+    Raises Unreadable if a part is not a valid name, because an owner reference may be "../secrets/x".
     """
     group, _, version = api_version.rpartition("/")
     parts = ["apis", _checked(group), _checked(version)] if group else ["api", _checked(version)]
@@ -217,7 +217,7 @@ class Client:
     ) -> AsyncIterator[Page]:
         """Yield all pages of a list, smaller ones if objects are large, because any user may create hundreds of these.
 
-        Raises Gone if it changed for too long while it was read.
+        Raises Gone if reading takes longer than the API server keeps the list's version.
         """
         accept, size = METADATA_LIST if metadata_only else JSON, PAGE_SIZE
         query = dict(params or {})
@@ -251,7 +251,7 @@ class Client:
         return tree_of(await self._api.send(request, seconds), path)
 
     async def try_create(self, path: str, body: Tree, warnings: list[str], *, seconds: float) -> None:
-        """Create an object in a dry run, which stores nothing. `warnings` gets the warnings of a refusal too."""
+        """Create an object in a dry run, which stores nothing. `warnings` gets warnings, also those of a refusal."""
         headers: list[str] = []
         params = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
         try:
@@ -289,9 +289,9 @@ class Client:
         return tree_of(await self._api.send(request, seconds), path)
 
     async def delete(self, path: str, *, version: str, uid: str = "", grace: int | None = None) -> None:
-        """Delete an object at a resourceVersion. Conflict where it is at another one, or has another `uid`.
+        """Delete an object. Raises Conflict if it has another resourceVersion than `version`, or another `uid`.
 
-        `grace` is in seconds; None: the object's own.
+        `grace` is in seconds; None for the object's own grace period.
         """
         preconditions = {"resourceVersion": version} | ({"uid": uid} if uid else {})
         in_time = {} if grace is None else {"gracePeriodSeconds": grace}

@@ -1,7 +1,7 @@
-"""The only module that uses the Kubernetes client library: credentials, TLS and HTTP, as bytes.
+"""Connects to servers with credentials, TLS and HTTP, by the Kubernetes client library; bodies stay bytes.
 
-It uses the library's configuration and its aiohttp layer, but not its models, because they drop unknown fields. HTTPS
-between replicas trusts only the certificate that both serve.
+It uses the library's configuration and its aiohttp layer, but not its models, because they drop unknown fields. Only
+`leader_election` uses the library too. HTTPS between replicas trusts only the certificate that both serve.
 """
 
 import ast
@@ -44,7 +44,7 @@ _CAS = "SSL_CERT_FILE"
 
 
 class _Unused:
-    """Finds these parts like any other module, and loads them at their first use."""
+    """Finds the modules in _UNUSED like any other module, and loads them at their first use."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -80,7 +80,7 @@ with unused_parts_left():
     from kubernetes.aio.config import kube_config
 
 _config: Any = config
-"""The library has hardly any types, so nothing of it leaves this file."""
+"""The library has hardly any types, so none of its objects leaves this file."""
 
 _WRONG_IN_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
 """The errors of the library for values of a wrong type."""
@@ -129,10 +129,10 @@ SAMPLE_SECONDS = 1.0
 class ServerClock:
     """Seconds since 1970 as the API server counts them; by this machine's clock until the first answer.
 
-    Replicas on nodes whose clocks differ agree by it, and a step of a node's clock moves nothing.
+    By this clock replicas agree although their nodes' clocks differ, and a step of a node's clock has no effect.
 
     A Date has whole seconds: at some moment of the request the server's clock was between it and a second later. Each
-    answer narrows the difference to our monotonic clock. One that contradicts it begins again.
+    answer, one a second at most, narrows the difference to our monotonic clock, or replaces it if they contradict.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
@@ -252,7 +252,8 @@ def _break_off(response: aiohttp.ClientResponse) -> None:
 async def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
     """Connect by the given kubeconfig, or the pod's ServiceAccount, or $KUBECONFIG or ~/.kube/config, in this order.
 
-    `context` is one of the kubeconfig. Raises Unreachable if none of them can be used.
+    `context` is a context of the kubeconfig; with one, the ServiceAccount is skipped. Raises Unreachable if none can be
+    used.
     """
     configuration = client.Configuration()
     try:
@@ -339,7 +340,7 @@ class Peers:
 
 @lru_cache(maxsize=2)
 def _trusting(certificate: bytes) -> ssl.SSLContext:
-    """Trust this certificate only. It need not have the address, because only a replica has its key."""
+    """Return a TLS context that trusts this certificate only, at any address, because only a replica has its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False

@@ -1,4 +1,4 @@
-"""Asks the API server what it serves, whose a token is, and what a user may do.
+"""Asks the API server what it serves and what a user may do, and creates reviews such as a TokenReview.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
@@ -50,7 +50,7 @@ class Discovery:
 
 
 async def served_version(client: Client, group: str, plural: str) -> str | None:
-    """Return the version of an API that this cluster serves; None if it serves none. Raises ApiError."""
+    """Return the version of an API that this cluster prefers; None if it serves no version. Raises ApiError."""
     try:
         return await _preferred_version(client, group, plural)
     except Missing:
@@ -80,7 +80,7 @@ class ServedResource(msgspec.Struct, frozen=True):
 
 
 async def resources_of(client: Client, groups: Collection[str]) -> list[ServedResource]:
-    """Return the served resources of these groups, in the order of the API server, which is kubectl's too.
+    """Return the namespaced resources of core/v1 and of these groups, in the order of the API server and kubectl.
 
     A group that does not answer is left out. Raises ApiError if the API server does not answer at all.
     """
@@ -106,7 +106,7 @@ async def _served(client: Client, version: str) -> list[ServedResource]:
 
 
 async def server_version(client: Client) -> tuple[int, int]:
-    """Return the major and minor version of the API server. Raises ApiError."""
+    """Return the major and minor version of the API server, 0 for an unknown one. Raises ApiError."""
     found = await client.get("/version")
     major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
     return major, minor
@@ -122,7 +122,7 @@ class _Access(View, frozen=True):
 
 
 async def ask(client: Client, api_version: str, kind: str, spec: Mapping[str, object], shape: type[V]) -> V:
-    """Return the status of such a review, which the API server answers and does not store. Raises ApiError."""
+    """Create a review of that kind, which the API server does not store, and return its status. Raises ApiError."""
     body = {"apiVersion": api_version, "kind": kind, "spec": spec}
     answer = await client.create(path(api_version, f"{kind.lower()}s"), body)
     return read(msgspec.json.encode(answer.get("status") or {}), shape)
@@ -143,7 +143,7 @@ async def is_allowed(client: Client, user: User | None, attributes: Mapping[str,
 def use_of_class(name: str, namespace: str) -> dict[str, object]:
     """Return the attributes of the verb `use` on a PriorityClass.
 
-    With the namespace, RBAC counts RoleBindings there too, although the class has none.
+    With the namespace, RBAC counts RoleBindings in it too, although a PriorityClass has no namespace.
     """
     attributes = {"group": "scheduling.k8s.io", "resource": "priorityclasses", "verb": "use"}
     return {"resourceAttributes": {**attributes, "name": name, "namespace": namespace}}

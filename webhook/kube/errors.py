@@ -15,7 +15,7 @@ class Unreachable(ApiError):  # noqa: N818 - reads as what happened
 
 
 class TooLong(ApiError):  # noqa: N818
-    """An answer that is not read to its end, because it would take too much memory."""
+    """An answer was too long and was not read to its end, because it would take too much memory."""
 
 
 class Failed(ApiError):  # noqa: N818
@@ -45,7 +45,7 @@ class Forbidden(Failed):
 
 
 class Conflict(Failed):
-    """409: the object has another resourceVersion than the one given, or one of that name exists already."""
+    """409: the object has another resourceVersion or uid than the request, or its name is taken."""
 
 
 class Gone(Failed):

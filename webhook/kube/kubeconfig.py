@@ -30,7 +30,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """The selected context with its user. `files` are those of $KUBECONFIG without empty ones."""
+    """The selected context with its user. `files` are the files that were read, separated as in $KUBECONFIG."""
 
     files: str
     context: str
@@ -53,7 +53,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 def in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
-    """Tell whether the pod's ServiceAccount is used, because no kubeconfig is named."""
+    """Tell whether to use the pod's ServiceAccount: in a pod, if neither a kubeconfig nor a context is named."""
     return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
 
 

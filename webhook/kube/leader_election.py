@@ -71,7 +71,7 @@ class LeaderElection(BaseLock):
 
     @property
     def leading(self) -> bool:
-        """True if this process leads. One that was paused longer than the Lease lasts does not before it has looked."""
+        """True if this process leads. After a pause longer than the Lease lasts, it must read the Lease first."""
         return self._leads and self.holder == self.identity
 
     @property
@@ -86,7 +86,7 @@ class LeaderElection(BaseLock):
 
     @property
     def holder_address(self) -> str:
-        """The address of the leader; "" for none. A leader of an older version may leave the address of another one."""
+        """The address of the leader; "" for none. A leader of an older version leaves an earlier leader's address."""
         return self._annotations.get(ADDRESS, "") if self.holder else ""
 
     @property
@@ -94,7 +94,7 @@ class LeaderElection(BaseLock):
         return self._stored.get("metadata", {}).get("annotations") or {}
 
     async def run(self, lead: Lead) -> None:
-        """Compete for ever, and lead while the Lease is ours. Give it up when `lead` ends."""
+        """Compete for ever, and lead while the Lease is ours. Give up the Lease when `lead` or its renewal ends."""
         while True:
             # the library's proportions: 15 s, 10 s, 2 s
             renew_deadline, retry_period = self._seconds * 2 / 3, max(self._seconds / 7.5, 1.0)
@@ -145,7 +145,7 @@ class LeaderElection(BaseLock):
         return await self._done(self._client.create(self._list, lease))
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
-        """Write our term over the Lease that was read. Note whether nobody led before."""
+        """Write our spec over the Lease that was read. Note whether nobody led before."""
         before, was_taken = self._stored.get("spec") or {}, self._was_taken
         metadata = {**self._stored["metadata"], "annotations": {**self._annotations, ADDRESS: self._address}}
         lease = {**self._stored, "metadata": metadata, "spec": self._spec(before)}

@@ -1,4 +1,4 @@
-"""Follows kinds of objects, each by a paged list and then a watch, and passes each object on as soon as it is read.
+"""Follows kinds of objects, each by a paged list and then a watch, and reduces each object as soon as it is read.
 
 No deletion is lost: a watch resumes after the last event, and if that is no longer possible, a new list replaces all.
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
@@ -174,11 +174,11 @@ class Reflector(Generic[T]):
 
 
 PATIENCE = 10.0
-"""Seconds after which a wait is logged."""
+"""Seconds between two log entries about one wait."""
 
 
 class Reflectors:
-    """Runs the reflectors of several informers in the background. Use it as `async with`, or start and stop."""
+    """Runs reflectors in the background. Use it as `async with`, or start and stop."""
 
     def __init__(self, *reflectors: Reflector[Any]) -> None:
         self._reflectors = reflectors
@@ -229,7 +229,7 @@ class Reflectors:
 
 
 async def patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:
-    """Wait, and log now and then what for."""
+    """Wait until `done`, and log every PATIENCE seconds that `what` is still waited for."""
     waiting = asyncio.ensure_future(done)
     while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
         log.warning("still waiting", {"what": what, "problems": problems()})
@@ -237,7 +237,7 @@ async def patiently(what: str, done: Awaitable[None], problems: Callable[[], lis
 
 
 class Store(Generic[T]):
-    """Objects by name, as they were seen last. `changed` is called after each change."""
+    """Objects by the key of their source, as they were seen last. `changed` is called after each change."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self.objects: dict[str, T] = {}
@@ -267,7 +267,7 @@ class Store(Generic[T]):
 def storing(
     client: Client, source: Source, project: Callable[[msgspec.Raw], T | None], store: Store[T]
 ) -> Reflector[T]:
-    """Return what updates a store to match a source. `project` reduces an object's bytes to the stored value."""
+    """Return a reflector that updates a store. `project` reduces an object's bytes to the stored value."""
 
     async def projected(raw: msgspec.Raw) -> T | None:
         return project(raw)

@@ -65,7 +65,7 @@ class HandOver:
         self._patience = TAKEN_SECONDS
 
     async def book(self, booking: Booking | GangBooking) -> bool:
-        """Hand a booking to the leader and tell whether it booked it. If not, it may still book it later, once."""
+        """Hand a booking to the leader. Return whether the leader booked it; if not, it may still do so later, once."""
         began, way = self._clock(), self._leader()
         if way is None or began < self._alone_since + self._alone:
             return False

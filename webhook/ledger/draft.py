@@ -14,18 +14,18 @@ from webhook.policy.quota.charges import Charge, Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 MOST_RESERVATIONS = 1000
-"""Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
-may have as many as its tenant has left, so that the other namespaces always have some left too."""
+"""Most creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A
+namespace may have as many as its tenant has left, so that the other namespaces always have some left too."""
 MOST_BYTES = 2**20
-"""Bytes of an account, so that an update never reaches the 1.5 MiB that etcd stores of an object. Entries name claims,
-owners and groups, and names may be long. A namespace may take as many as its tenant has left."""
+"""Most bytes of an account, so that an update never reaches the 1.5 MiB that etcd stores of an object. Entries name
+claims, owners and groups, and names may be long. A namespace may take as many as its tenant has left."""
 MOST_OF_ONE_NAME = 20
-"""Pods of one name that are being created, of which at most one will be stored. A controller whose creates fail makes
-fewer, because it waits longer each time."""
+"""Most pods of one name that are being created. At most one of them will be stored. A controller whose creates fail
+makes fewer, because it waits longer each time."""
 MOST_CHANGES = 8
-"""Changes of one workload under way."""
+"""Most changes of one workload under way."""
 MOST_TRIED = 20
-"""Slots of other pods in which a replacement is tried."""
+"""Most slots of other pods in which a replacement is tried."""
 
 
 NOBODY = Tenant("")
@@ -127,7 +127,7 @@ class Draft:
         return self._shortfall(booking, entry, heads)
 
     def lacks(self, booking: Booking | GangBooking) -> Shortfall | None:
-        """Return the row without room for a booking even if nothing were reserved for the queue; None for none."""
+        """Return the shortfall of a booking as if nothing were reserved for the queue; None if it has room then."""
         if isinstance(booking, GangBooking):
             return self._shortfall_of_gang(booking, self._reservation(booking), ())
         entry = _pod(booking, self._tenant)
@@ -136,14 +136,17 @@ class Draft:
         return self._shortfall(booking, entry, ())
 
     def adds_nothing(self, booking: Booking) -> bool:
-        """Tell whether a pod would add GPUs to no row. Most pods can't, and are not tried."""
+        """Tell whether a pod would add no GPUs to any row.
+
+        A pod that shares no slot, claim or gang adds some, and is not tried.
+        """
         entry = _pod(booking, self._tenant)
         shares = any(each.shared for each in entry.wants) or _name(entry) in self._names
         tries = list(self._tries(booking, entry))
         return (shares or entry.gang in self._gangs or len(tries) > 1) and any(map(self._adds_nothing, tries))
 
     def added_by(self, booking: Booking | GangBooking) -> dict[QuotaRow, Decimal]:
-        """Return the GPUs that a booking would add to each row."""
+        """Return the GPUs that a booking would add to each row; for a pod, in the first slot that it may take."""
         if isinstance(booking, GangBooking):
             entry = self._reservation(booking)
         else:
@@ -256,7 +259,7 @@ class Draft:
         return None
 
     def _reserved_before(self, booking: Booking | GangBooking) -> list[Entry]:
-        """Return the reservations for the queue that bind a booking: not its own, and none of a lower tier."""
+        """Return the reservations for the queue that count against a booking: not its own, and none of a lower tier."""
         if not self._for_queue:  # mostly
             return []
         if isinstance(booking, GangBooking):
@@ -281,7 +284,7 @@ class Draft:
     def _short(
         self, charges: Sequence[Charge], row: QuotaRow, others_use: Usage, heads: Collection[Entry]
     ) -> Shortfall:
-        """Return the narrowest row that all charges together would overdraw, or else the row that was found."""
+        """Return the shortfall on the narrowest row that all charges together would overdraw, or else on `row`."""
         reserved = free_for_queue(others_use, heads, self._tenant)
         usage = {each: gpus + reserved[each] for each, gpus in others_use.items()}
         found = shortfall(charges, self._tenant, usage) or Shortfall(charges[0], row, usage)
@@ -313,7 +316,7 @@ def _name(pod: Entry) -> tuple[str, str]:
 
 
 def _is_replaceable(pod: Entry) -> bool:
-    """Tell whether a replacement may share the slot of a pod. A pod in the slot of another one has none."""
+    """Tell whether a replacement may share the slot of a pod. A pod in another pod's slot has no replacement."""
     return not pod.slot and (pod.state == "Vacant" or (pod.preempted and pod.state == "Used"))
 
 
@@ -331,7 +334,7 @@ def _distinct_slots(pods: Iterable[Entry]) -> list[str]:
 
 
 def open_tries(pods: Iterable[Entry]) -> dict[str, str]:
-    """Return the slots in which no pod was seen but one that is replaced, each with the name of its latest try.
+    """Return the slots in which no pod was seen except the replaced one, each with the name of its latest try.
 
     The slot whose latest try is the oldest comes first.
     """

@@ -60,11 +60,11 @@ class KubernetesStore:
 
     async def put(self, copy: WorkingCopy) -> Version:
         began, before = self.clock(), copy.version.quota
-        # A resourceVersion only grows, so that which this write replaces is the account's revision.
+        # A resourceVersion only grows, so the one that this write replaces is the account's revision.
         stored, revision = before.resource_version, copy.version.account.revision + 1
         account = msgspec.structs.replace(copy.account, revision=int(stored) if stored.isdecimal() else revision)
         account = account.sealed(before.uid) if copy.sealed else account.unsealed()
-        # The usage is of the rows that hold by this write: it may note the begin or the end of a grant.
+        # The usage is of the rows that apply with this write, which may note the begin or the end of a grant.
         tenant = in_force(copy.version.active, before.status | copy.changes)
         booked = copy.booked if tenant == copy.version.active else None
         usage = usage_status(tenant, count_of(account, tenant, booked=booked), before.status, self.is_active)

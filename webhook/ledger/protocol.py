@@ -9,8 +9,8 @@ from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant, Usage
 
 PATIENCE_SECONDS = 1.0
-"""How long a pod of a controller waits for room before it is refused. It may replace a pod of which our watch has not
-shown the end or the preemption yet, and a refused controller would try again after 10 s to minutes."""
+"""How long a pod of a controller waits for room before it is refused. It may replace a pod whose end or
+preemption our watch has not shown yet, and a refused controller would try again after 10 s to minutes."""
 
 
 class GangBooking(msgspec.Struct, frozen=True, tag=True):
@@ -41,7 +41,7 @@ class Booking(msgspec.Struct, frozen=True, tag=True):
     pods. `rank` is the value of the charge's tier: GPUs reserved for the queue count against it unless its tier is
     higher. `tries_again`: a controller of Kubernetes makes the pod, and tries again if it is refused. `retries` are the
     names of earlier tries, if more of them came to nothing than may still be under way. The pod may share the slot of
-    the oldest one that is not taken.
+    the oldest of these tries in whose slot no pod was seen.
     """
 
     holder: str
@@ -69,7 +69,7 @@ class TryAgain(Exception):  # noqa: N818 - what the caller should do
 
 
 class Booked(msgspec.Struct, frozen=True):
-    """The booking holds."""
+    """The answer to a booking that was made, or would be made."""
 
 
 class Gated(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ class Ledger(Protocol):
     def reserved_for_queue(self, tenant: Tenant, rank: int = 0, own: Collection[str] = ()) -> Usage:
         """Return the GPUs on each row that are reserved for the queue against bookings of this rank.
 
-        They are part of the usage. All of them count against rank 0, but for those reserved for the uids `own`.
+        They are part of the usage. All of them count against rank 0, except those reserved for the uids `own`.
         """
 
     def unseen(self, tenant: Tenant, namespace: str, controller: str) -> Sequence[str]:
@@ -166,10 +166,10 @@ class Ledger(Protocol):
         """
 
     async def has_room(self, booking: Booking) -> bool:
-        """Tell whether a booking would hold. It waits for room as the booking does. Raises TryAgain."""
+        """Tell whether `book` would book. It waits for room as `book` does. Raises TryAgain."""
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
+        """Book all charges or none. A holder that is booked already keeps its booking. A dry run writes nothing.
 
         A booking with `moved_from` needs room only on rows on which the holder does not count yet. Until the change is
         seen, or has come to nothing, the holder has both charges, and on each row the larger one counts.

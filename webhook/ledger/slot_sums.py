@@ -150,7 +150,7 @@ class SlotSums:
         return self
 
     def _slot(self, entry: Entry) -> str:
-        """Return the slot of an entry: that of the pod that it replaces, or that of its name, never both."""
+        """Return the slot of a gang, of a sum, or of a pod: that of the replaced pod, of its uid, or of its name."""
         if entry.kind:
             return _gang_slot(entry)
         if not entry.uid:
@@ -164,7 +164,7 @@ class SlotSums:
         return self._slot_of.get(entry.slot, entry.slot) if entry.slot and not entry.is_gang else self._slot(entry)
 
     def _changes_other_slots(self, entry: Entry) -> bool:
-        """Tell whether other entries change their slots, or the slots around those."""
+        """Tell whether one entry more makes other entries change their slots, or the slots around those."""
         if entry.is_gang:
             return entry.gang not in self._gangs and entry.gang in self._with_pods
         if entry.uid in self._shared:
@@ -246,7 +246,7 @@ class SlotSums:
 
 
 def _gang_slot(gang: Entry) -> str:
-    """Return the slot of a gang's name. A group is created with its pods, and another workload may have its name."""
+    """Return a gang's slot: `slot`, or by its name; a group's is by its uid, because a workload may have its name."""
     return f"{gang.namespace}/{gang.kind}/{gang.slot or (not gang.of_pods and gang.name) or gang.uid}"
 
 

@@ -89,7 +89,7 @@ class Versions:
         return self._shown.get(name)
 
     def remembered(self, name: str) -> Version | None:
-        """Return the last sealed version of that name since the watch began, also of a deleted TenantQuota."""
+        """Return the last sealed version of that name since the watch last listed, also of a deleted TenantQuota."""
         return self._remembered.get(name)
 
     def news(self, name: str) -> asyncio.Event:
@@ -157,7 +157,7 @@ class Versions:
 
 
 class WorkingCopy:
-    """A copy of a version, with the account that a leader puts in its place and the bookings of reviews."""
+    """A copy of a version. A leader replaces its account with `put`, and reviews `book` into it."""
 
     def __init__(self, version: Version) -> None:
         self.version = version
@@ -180,7 +180,7 @@ class WorkingCopy:
         return self.account is not self.version.account or bool(self.changes)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
-        """Book into the account. Return NotNow if it is not sealed or the namespace is not open in it."""
+        """Book into the account. Return NotNow if it is unsealed or of a later version, or as Draft does."""
         if self._account.newer:
             return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)
         if not self.sealed:

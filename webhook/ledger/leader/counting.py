@@ -1,7 +1,8 @@
 """Updates the accounts and conditions to match the pods that the leader sees.
 
-A write that changes no row of a quota may wait, because it frees no room and shows users nothing new. So it is when a
-reservation becomes a pod with the same charge. Each write costs the API server as much as a booking, and delays one.
+A write that changes no row of a quota may wait, because it frees no room and shows users nothing new. An example is
+a reservation that becomes a pod with the same charge. Each write costs the API server as much as a booking, and delays
+one.
 """
 
 import asyncio
@@ -81,7 +82,7 @@ RECHECK_SECONDS = 5.0
 """Seconds after which a round comes without a change, to repeat failed writes."""
 
 SETTLE_SECONDS = 0.5
-"""Seconds for which a reservation may stay in the account after its pod was seen."""
+"""Seconds for which a write may wait, so that a reservation stays in the account after its pod was seen."""
 MOST_SETTLED = 32
 """Most reservations that stay so: each makes the write of every booking longer."""
 

@@ -50,7 +50,10 @@ class Proof:
         return holding is None or (moved and holding.charge.flavor != reservation.wants[0].flavor)
 
     async def _came_to_nothing(self, gang: Entry) -> bool:
-        """Tell whether no gang exists as it was reserved. If it does, or has changed since, the watch shows it."""
+        """Tell whether the workload is gone, has ended, or lacks the generation or charges that were reserved.
+
+        If its generation is later, or its charges aren't known, the watch decides. Groups of pods have no workload.
+        """
         if gang.of_pods:
             return True
         uid, declared = await self._workloads.find(gang.kind, gang.namespace, gang.name) or ("", None)
@@ -100,7 +103,7 @@ class Expiry:
             self._until[tenant] = min(ends)
 
     def due(self) -> float | None:
-        """Return the time of the clock at which the first of them is over."""
+        """Return the time of the clock at which the first of them is over; None without any."""
         seen = [each + self._horizon for ages in self._seen.values() for each in ages.values()]
         seen += [self._clock() + max(each - self._wall(), 0.0) for each in self._until.values()]
         return min(seen, default=None)

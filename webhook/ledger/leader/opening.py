@@ -21,18 +21,18 @@ from webhook.ledger.versions import WorkingCopy
 log = logging.getLogger(__name__)
 
 AT_ONCE = 8
-"""Gates that are opened at once, all of one tier, because of two tiers the lower one would be preempted."""
+"""Gates that are opened at once, all of one tier, because otherwise the higher tier would preempt the lower one."""
 
 
 LONGEST_PAUSE = 30.0
-"""Seconds between two tries to open a gate that can't be opened."""
+"""Most seconds between two tries to open a gate that can't be opened."""
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The last try to open the gate of a pod, at a resourceVersion, after so many that have failed.
+    """The last try to open a pod's gate, at a resourceVersion. `failed`: how many tries in a row have failed.
 
-    It is `due` again at that time of our own clock, or as soon as another version of the pod is seen. At the same one
-    the API server would refuse it again.
+    The next try is `due` at that time of our own clock, or as soon as another version of the pod is seen. At the same
+    version the API server would refuse it again.
     """
 
     version: str
@@ -51,7 +51,7 @@ class Opening:
         self._woken = asyncio.Event()
 
     async def round(self) -> None:
-        """Book the queued pods that have room. Raises Superseded."""
+        """Book the queued pods that have room, for `run` to open their gates. Raises Superseded."""
         gated, versions = self._leading.view.gated, self._leading.store.versions
         here = gated.namespaces()
         if not here:
@@ -105,7 +105,7 @@ class Opening:
                 await asyncio.gather(*map(self._open, some))
 
     def _next(self) -> Iterator[GatedPod]:
-        """Yield some pods of the highest tier that are still gated, and still ask for what was booked.
+        """Yield up to AT_ONCE pods of the highest tier that are still gated, and still ask for what was booked.
 
         A gate that can't be opened waits longer each time, so that it stops no other one.
         """

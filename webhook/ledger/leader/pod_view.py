@@ -23,7 +23,7 @@ MOST_ENDED = 50_000
 """Pods whose end is remembered. The reservation of a forgotten one goes only by its age."""
 
 MOST_COUNTED = 300
-"""Counts of pods in an account. Each takes some 120 bytes of every write."""
+"""Most counts of pods in an account. Each takes some 120 bytes of every write."""
 
 MOST_LATE = 1000
 """Pods whose GPUs are remembered after their end."""
@@ -32,7 +32,7 @@ MOST_LATE = 1000
 class PodView:
     """Pods that use GPUs, by uid. `changed` is called with the namespace of each change; it must be quick.
 
-    Pods behind our gate use none, and are in `gated` alone.
+    Pods behind our gate use no GPUs, and are only in `gated`.
     """
 
     def __init__(
@@ -81,15 +81,18 @@ class PodView:
             yield from (uid for uid, each in self._preempted_or_sharing.get(namespace, {}).items() if each.preempted)
 
     def used(self, namespaces: Iterable[str], but: Collection[str], gangs: Collection[GangKey]) -> tuple[Charge, ...]:
-        """Return the GPUs of pods in these namespaces without pods `but` and gangs, summed by tier and flavor."""
+        """Return the GPUs of pods in these namespaces, summed by tier and flavor.
+
+        They are without those of pods `but`, of `gangs`, and that pods share by claims.
+        """
         return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], gangs)
 
     def used_without_claims(self, gang: GangKey, but: Collection[str]) -> tuple[Charge, ...]:
-        """Return the GPUs of a gang's pods `but` some, without those that they share by claims."""
+        """Return the GPUs of a gang's pods except `but`, without those that they share by claims."""
         return self._sums.of_gang(gang, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
-        """Return the GPUs that those pods share, with an entry for each ResourceClaim on each tier and flavor."""
+        """Return the GPUs that pods in these namespaces share, except `but`: one for each claim, tier and flavor."""
         pods = (
             each.charge
             for namespace in namespaces
@@ -104,7 +107,7 @@ class PodView:
         return *self.used_without_claims(gang, ()), *_shared_by(each.charge for each in here if each.draws_on == gang)
 
     def counts(self, namespaces: Iterable[str], gangs: Container[GangKey]) -> tuple[PodCount, ...]:
-        """Return how many pods each maker has, without those of `gangs` and preempted ones; of many makers some."""
+        """Return how many pods each maker has, without those of `gangs` and preempted ones; MOST_COUNTED at most."""
         found = sorted(self._alike_in(namespaces, gangs).items(), key=str)
         return tuple(
             PodCount(namespace=namespace, maker=maker, pods=pods, each=Charge(gpus=gpus, tier=tier, flavor=flavor))
@@ -151,7 +154,7 @@ class PodView:
         self.vacant.put_missed(preempted, missing)
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """Note an existing pod. It is charged even if there was no room, unless it waits behind our gate."""
+        """Note an existing pod. It is charged even if there was no room, unless it is gated, overdue or proved over."""
         self._note_in_lists(holder)
         # A pod that should have ended by now counts as ended, by our own clock since its deletion was first seen.
         now = self._clock()
@@ -192,7 +195,7 @@ class PodView:
         self._listings = [each for each in self._listings if each is not seen]
 
     def merge(self, namespace: str, found: Mapping[str, Holding], seen: set[str]) -> None:
-        """Merge a list of the pods of one namespace. Of pods `seen` by the watch meanwhile, the watch is newer."""
+        """Merge a list of the pods of one namespace. The watch is newer for pods `seen` by it since."""
         here = (uid for uid, each in self._pods.items() if each.namespace == namespace)
         for uid in [*here, *self.gated.uids_in(namespace)]:
             if uid not in found and uid not in seen:
@@ -286,7 +289,7 @@ class HoldingSums:
     def of_namespaces(
         self, namespaces: Iterable[str], but: Iterable[Holding], gangs: Collection[GangKey]
     ) -> tuple[Charge, ...]:
-        """Return the GPUs of the pods of these namespaces, `but` some and those of `gangs`."""
+        """Return the GPUs of the pods of these namespaces, except `but` and those of `gangs`."""
         sums: Sums = defaultdict(Decimal)
         for namespace in namespaces:
             _add(sums, self._by_namespace.get(namespace, {}))
@@ -295,7 +298,7 @@ class HoldingSums:
         return _drawn(sums, (each for each in but if each.draws_on not in gangs))
 
     def of_gang(self, gang: GangKey, but: Iterable[Holding]) -> tuple[Charge, ...]:
-        """Return the GPUs of a gang's pods, `but` some."""
+        """Return the GPUs of a gang's pods, except `but`."""
         sums: Sums = defaultdict(Decimal, self._by_gang.get(gang, {}))
         return _drawn(sums, (each for each in but if each.draws_on == gang))
 

@@ -1,4 +1,4 @@
-"""Sorts the gated pods of a tenant into its queue and books it from its head on, by a view and an account alone.
+"""Sorts the gated pods of a tenant into its queue, and books from its head on, by a view and an account only.
 
 A pod that adds nothing to a row never waits for that row: a pod of a booked gang, and the replacement of an ended pod.
 All others are queued by tier, then by the age of their workload.
@@ -200,7 +200,7 @@ class _Queue:
         self._copy = copy
         self._view = view
         self._tenant = copy.version.active
-        # 1. Who was first before, rows with the head that reserves them by now, and rows whose head's time is over.
+        # 1. The heads before, rows with the head that reserves them by now, and rows whose head's time is over.
         self._heads = {each.uid: each for each in before.entries if each.state == "ForQueue"}
         self._head_of = dict[QuotaRow, str]()
         self._overstayed = set[QuotaRow]()
@@ -216,7 +216,7 @@ class _Queue:
         return free and isinstance(self._copy.book(booking), Booked)
 
     def book(self, unit: QueuedUnit) -> Iterator[Queued]:
-        """Book a unit if it has room. Yield what of it stays queued. A gang without a gated pod is not queued."""
+        """Book a unit if it has room. Yield the part of it that stays queued. Skip a gang whose pods are all booked."""
         # 1. A unit doesn't pass the head of the queue on a row that is short for the head.
         if unit.gang is not None:
             unit = replace(unit, pods=self._not_booked(unit.pods))

@@ -58,7 +58,7 @@ class Restoring:
         self._under_way.pop(name, None)
 
     def is_under_way(self, name: str) -> bool:
-        """Tell whether a write was begun of which the result is not known yet."""
+        """Tell whether a write was begun whose result is not known yet."""
         return name in self._under_way
 
     def _is_remembered(self, version: Version) -> bool:

@@ -35,8 +35,8 @@ def rewritten(
 ) -> Account:
     """Return the account by this view, without the `lapsed` reservations, which came to nothing.
 
-    `part` is a gang that is not booked yet and whose pods stand inside it already. Where the tenant `has_queue`, slots
-    of ended pods stay reserved for replacements.
+    `part` is a gang that is not booked yet and whose pods are inside it already. If the tenant `has_queue`, slots of
+    ended pods stay reserved for replacements.
     """
     # 1. Keep reservations until they are seen or lapsed, and vacant slots until they are filled or their time is over.
     here = [each for each in account.entries if each.namespace in account.namespaces]
@@ -52,7 +52,7 @@ def rewritten(
     vacant = list(_vacant(pods, view, account.namespaces)) if has_queue else []
 
     # 2. List pods one by one that share a slot. A replacement leaves the slot when the replaced pod is gone. Tries of
-    #    one pod go on to share a slot when the first of them has lapsed, or else each would count once more.
+    #    one pod still share a slot when the first of them has lapsed, because otherwise each would count again.
     with_slots = {each.uid for each in (*reserved, *vacant)} | set(view.preempted(account.namespaces))
     first: dict[str, str] = {}
     for each in reserved:
@@ -100,7 +100,7 @@ def rewritten(
 
 
 def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -> Booked | Shortfall | NotNow:
-    """Book a gang in a slot with these pods inside. A Job of one pod that grows to four needs room for three."""
+    """Book a gang with its existing pods inside. A Job of one pod that grows to four needs room for three."""
     key = booking.namespace, booking.uid
     if not copy.sealed or key in copy.account.gangs or not view.used_without_claims(key, ()):
         return copy.book(booking)
@@ -113,7 +113,7 @@ def book_with_its_pods(copy: WorkingCopy, view: PodView, booking: GangBooking) -
 
 
 def is_seen(reservation: Entry, view: PodView) -> bool:
-    """Tell whether the view shows the reserved pod with the charge that was booked, or the pod's end.
+    """Tell whether the view shows the reserved pod, or its end. A pod that moves must be on the booked flavor.
 
     A pod that was booked on several flavors may have got a node, and so one of them, before it was seen.
     """
@@ -183,7 +183,7 @@ def _gang_seen(
 def _is_fulfilled(reservation: Entry, found: Declared, seen: tuple[Charge, ...]) -> bool:
     """Tell whether the workload has the generation and charges that were reserved, or a later generation.
 
-    A changed label makes no new generation. A Job of which pods have succeeded since asks for fewer at the same tier.
+    A changed label makes no new generation. A Job with succeeded pods asks for fewer GPUs at the same tier.
     """
     if reservation.generation != found.generation:
         return reservation.generation < found.generation
@@ -202,7 +202,7 @@ def _adopted(account: Account, view: PodView) -> Iterator[Entry]:
 
 
 def _covers(used: tuple[Charge, ...], declared: tuple[Charge, ...]) -> bool:
-    """Tell whether pods use all of it at each tier. Their flavor is only known when they run."""
+    """Tell whether pods use all that is declared at each tier. Their flavor is only known when they run."""
     return _is_within(_by_tier(declared), _by_tier(used))
 
 

@@ -49,7 +49,7 @@ class Term:
         return account.term == self.name
 
     async def claim(self, tenant: str) -> None:
-        """Put an account under this term. Empty it if it is not sealed, because it will be rebuilt."""
+        """Put an account under this term, unless it is of a later version. If unsealed, empty it, to be rebuilt."""
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
@@ -62,8 +62,8 @@ class Term:
     async def claim_all(self, store: KubernetesStore) -> None:
         """Claim all accounts. Raises ApiError if they can't be listed.
 
-        One that can't be written is tried again and ends no term. The next leader would meet the same error, and
-        nothing would be counted while the API server is slow.
+        An account that can't be written is tried again, and does not end the term. The next leader would meet the same
+        error, and nothing would be counted while the API server is slow.
         """
         claimed: set[str] = set()
 

@@ -27,7 +27,7 @@ class VacantSlots:
         self._left: OrderedDict[str, Entry] = OrderedDict()
 
     def put(self, uid: str, holding: Holding) -> None:
-        """Note the end of a pod with GPUs. A pod that ended by itself leaves no vacant slot."""
+        """Note the end of a pod. A pod that ended by itself or has no controller leaves no vacant slot."""
         if not holding.controller or not (holding.preempted or holding.ends_in is not None):
             return
         where, (maker, of) = holding.namespace, (holding.made_by[1], holding.draws_on[1])
@@ -35,7 +35,7 @@ class VacantSlots:
         self._leave(vacant, PREEMPTED_SECONDS if holding.preempted else DELETED_SECONDS)
 
     def put_missed(self, preempted: Iterable[Entry], missing: Iterable[PodCount]) -> None:
-        """Note pods that ended while nobody led. Pods that ended by themselves look the same as deleted ones."""
+        """Note pods that ended while nobody led. Those that ended by themselves look like deleted pods."""
         for each in preempted:
             self._leave(replace(each, name="", preempted=False), PREEMPTED_SECONDS)
         for some in missing:

@@ -14,7 +14,7 @@ ORPHANED_SECONDS = 60.0
 
 
 def _workload(uid: str) -> str:
-    """Return the uid of the workload of which this may be a group: a further group is called <uid>/<number>."""
+    """Return the uid of the workload that has this uid or this group: a further group is called <uid>/<number>."""
     return uid.partition("/")[0]
 
 
