@@ -69,6 +69,10 @@ class DeviceClassInformer(Reflectors):
     def problems(self) -> list[str]:
         return [*super().problems(), *self._of_slices.problems()]
 
+    @property
+    def silent_seconds(self) -> float:
+        return max(super().silent_seconds, self._of_slices.silent_seconds)
+
     def _changed(self) -> None:
         classes = self._classes.objects
         if not self._of_slices.started and any(each.unknown_drivers for each in classes.values()):

@@ -263,7 +263,7 @@ class AskedSaves:
         self.unsaved_since = {
             uid: each.since
             for uid, each in trainings.items()
-            if uid not in self._pauses and each.finished != each.eviction_id
+            if uid not in self._pauses and not each.has_saved_for_eviction
         }
 
         # 3. The pods that are asked now. A pod reads the request when it reports, so it is asked a report ahead.
@@ -333,7 +333,7 @@ LOOK = 5.0
 """Seconds between two looks whether nodes have to be followed, and by which table."""
 REMEMBERED = 3600.0
 """Seconds for which a signal that comes and goes is the same one: autoscalers mark candidates and change their mind.
-An event of the node after so long counts as a new signal, also if the old one has stayed."""
+One that comes back later is a new one."""
 
 
 @dataclass(eq=False)
@@ -374,8 +374,9 @@ class EndingNodes:
         if signal is None:
             self._now.pop(node, None)
             return
-        if self._now.get(node) != signal:
-            log.info("node ends", {"node": node, "signal": signal})
+        if self._now.get(node) == signal:
+            return
+        log.info("node ends", {"node": node, "signal": signal})
         self._now[node] = signal
         since = self._since.get((node, signal))
         if since is None or self.clock() - since > REMEMBERED:

@@ -223,9 +223,9 @@ class Reflectors:
 
     @property
     def silent_seconds(self) -> float:
-        """The seconds since the last event of the watch that was silent longest."""
+        """The seconds since the last event of the watch that was silent longest; 0 until the first list."""
         now = time.monotonic()
-        return max((now - reflector.heard for reflector in self._reflectors), default=0.0)
+        return max((now - reflector.heard for reflector in self._reflectors if reflector.heard), default=0.0)
 
 
 async def patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:

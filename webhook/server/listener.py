@@ -91,6 +91,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._wait_for_request()
         if not self._listener.callers.admits(transport.get_extra_info("peercert")):
             self._cut("name")
+            return
         self._listener.strangers[self] = None
         if len(self._listener.strangers) > self._limits.strangers:
             oldest = next(iter(self._listener.strangers))

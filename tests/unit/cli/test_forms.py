@@ -8,8 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
+from webhook.admission.reviewer import Verdict
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding
+from webhook.objects.refusal import Reason, Refusal
 
 POD = """\
 apiVersion: v1
@@ -33,6 +38,16 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "values.yaml").write_text("a: 1\n")
     monkeypatch.chdir(tmp_path)
     return "de ploy"
+
+
+def test_the_kind_of_a_refusal_is_that_of_its_message() -> None:
+    full = Verdict(refusal=Refusal(Reason.OVER_QUOTA, "queue-class-changed", name="a", tier="b"))
+    pod = Finding(Document("", {"kind": "Pod"}), full, {})
+    made = Finding(Document("", {"kind": "Job"}), Verdict(), {}, pods=(pod,))
+    found = Finding(Document("", {"kind": "Workflow"}), Verdict(), {}, inside=(made,))
+    assert (found.refusal_kind, found.message) == ("over-quota", pod.message)
+    invalid = Refusal(Reason.INVALID, "queue-class-changed", name="a", tier="b")
+    assert replace(found, invalid=(invalid,)).refusal_kind == "refused", "the API server refuses the object before"
 
 
 WARNING = "terminationGracePeriodSeconds 4000 is above the policy's 600; another pod may wait that long"

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.builders.trainings import Replicas, SimulatedTraining
+from webhook.controllers.asked_saves import REMEMBERED, EndingNodes
 from webhook.controllers.pods_on_nodes import PodWork
-from webhook.policy.saves.save_requests import latest_starts
+from webhook.policy.saves.save_requests import Training, latest_starts, requested
 from webhook.policy.values.tier_policy import AtOnce, Saves
 
 BOUND = 600
@@ -103,6 +104,33 @@ def test_one_that_could_not_save_is_not_waited_for() -> None:
     replicas.evicted["a"] = replicas.now
     replicas.live(30)
     assert replicas.unsaved_since == {}
+
+
+@pytest.mark.parametrize(("retry", "again"), [(0, None), (2, "eviction-100.0-2")])
+def test_one_whose_second_try_succeeded_is_asked_no_third_time(retry: int, again: str | None) -> None:
+    """Also if its clock dates the save before the decision to evict it."""
+    training = Training(
+        "a", ("team-alpha", "a"), 8, 90.0, 7, evicted_at=100.0, finished="eviction-100.0-1", retry=retry
+    )
+    request = requested(training)
+    assert (request.id if request else None) == again
+    assert training.has_saved_for_eviction
+    assert not replace(training, finished="eviction-50.0-1").has_saved_for_eviction
+
+
+def test_a_signal_that_stays_is_the_same_one_and_one_that_comes_back_after_an_hour_another() -> None:
+    now = 0.0
+    nodes = EndingNodes(None, None, None, lambda: now)  # type: ignore[arg-type]
+    for now, signal, since in (
+        (0.0, "drained", 0.0),
+        (2 * REMEMBERED, "drained", 0.0),
+        (2 * REMEMBERED, None, None),
+        (2 * REMEMBERED + 60, "drained", 2 * REMEMBERED + 60),
+        (2 * REMEMBERED + 70, None, None),
+        (2 * REMEMBERED + 90, "drained", 2 * REMEMBERED + 60),
+    ):
+        nodes._seen("node-1", signal)
+        assert nodes.signal("node-1") == (None if since is None else ("drained", since)), now
 
 
 def test_a_time_in_the_future_asks_no_more_often() -> None:

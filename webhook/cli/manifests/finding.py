@@ -79,10 +79,12 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def refusal_kind(self) -> str:
-        """Return a word for programs: the sort of the webhook's first refusal, of the object or its direct parts."""
-        verdicts = [self.verdict, *(part.verdict for part in self.parts)]
-        first = next((each for each in verdicts if each.refusal), self.verdict)
-        return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
+        """Return a word for programs: the sort of the refusal that `message` has."""
+        own = self.verdict
+        if own.refusal is not None:
+            return "over-quota" if own.over_quota else "undecided" if own.undecided else "refused"
+        of_parts = () if self.invalid else self.parts
+        return next((part.refusal_kind for part in of_parts if not part.allowed), "refused")
 
     @property
     def asks_nothing(self) -> str:

@@ -148,7 +148,8 @@ async def _has_lost_a_pod(asked: AskedCluster, document: Document, due: int) -> 
         return False
     events = await events_about(asked, document.namespace, document.uid) or ()
     made = sum(each.get("count") or 1 for each in events if each.get("reason") == "SuccessfulCreate")
-    return made >= due > 0
+    done = at(document.tree, "status.succeeded")
+    return made - (done if isinstance(done, int) else 0) >= due > 0
 
 
 async def failed_by_evictions(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> tuple[str, ...]:

@@ -66,9 +66,9 @@ class Training(msgspec.Struct, frozen=True):
     retry: int = 0
 
     @property
-    def eviction_id(self) -> str:
-        """The id of the request to save before it is evicted."""
-        return f"eviction-{self.evicted_at}"
+    def has_saved_for_eviction(self) -> bool:
+        """Tell whether it has finished a request to save before it is evicted, be it the first or another try."""
+        return _is_try_of(f"eviction-{self.evicted_at}", self.finished)
 
     def work(self, now: float) -> float:
         """Return the unsaved work in GPU-seconds."""
@@ -88,10 +88,18 @@ def requested(training: Training) -> SaveRequest | None:
     for cause, name, at in causes:
         if at is None or (cause in URGENT and training.since > at):
             continue
-        id_ = f"{cause}-{name}{retry}"
-        if id_ != training.finished:
+        # Without a failure since the last save, a finished request for this cause was one that succeeded.
+        first, finished = f"{cause}-{name}", training.finished
+        id_ = f"{first}{retry}"
+        if finished != id_ and (retry or not _is_try_of(first, finished)):
             return SaveRequest(id_, cause, step, at)
     return None
+
+
+def _is_try_of(first: str, finished: str) -> bool:
+    """Tell whether a finished request has the id of this first try, or that of another try for the same cause."""
+    before, _, number = finished.rpartition("-")
+    return finished == first or (before == first and number.isdecimal())
 
 
 Share = tuple[str, str]

@@ -40,11 +40,14 @@ def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"Namespace/{name}", f"is exempt, and has {number_of(len(pods), 'pod')} with GPUs")
 
 
-@rule("pods-without-tier", Severity.WARNING, "pods")
+@rule("pods-without-tier", Severity.WARNING, "namespaces", "pods")
 def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find GPU pods without a tier. In Audit no pod gets one; another rule reports exempt namespaces."""
-    tiers = snapshot.policy.tiers
-    for name, pods in snapshot.pods_by_namespace.items() if snapshot.policy.mode is not Mode.Audit else ():
+    tiers, policy = snapshot.policy.tiers, snapshot.policy
+    modes = {each.name: policy.mode_in(each.labels) for each in snapshot.namespaces}
+    for name, pods in snapshot.pods_by_namespace.items():
+        if modes.get(name, policy.mode) is Mode.Audit:
+            continue
         bare = [pod for pod in pods if tiers.of_class(pod.class_name) is None]
         if bare and not _is_exempt(name, snapshot):
             labelled = sum(1 for pod in bare if pod.tier_label)

@@ -143,6 +143,9 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
         "Job/llm in team-alpha"
     )
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
+    home = Namespace("team-alpha", {"gpu-tiers.dev/mode": "enforce"})
+    audited = a_cluster(a_policy(mode="Audit"), pods=pods, namespaces=(home,))
+    assert found("pods-without-tier", audited) == [without], "its namespace is stricter"
 
 
 def test_a_misspelt_label_is_reported_with_those_that_bear_it() -> None:
