@@ -7,7 +7,7 @@ import pytest
 from localcluster.waiting import wait_until
 
 from .asking import running, why
-from .installed import Installed, gpu_job, gpu_pod
+from .installed import Installed, gpu_deployment, gpu_job, gpu_pod
 from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
@@ -101,3 +101,48 @@ def test_a_cronjob_whose_jobs_are_refused_says_why(installed: Installed, namespa
         wait_until(is_refused, 90, "its first run", pause=3)
         assert "gpu-training is not for tenant" in text
         assert "There is room" not in text
+
+
+def test_of_queued_replicas_as_many_start_as_the_row_has_room_for(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    """They start one by one, so that what they ask for together says nothing of the first."""
+    quotas = [{"gpus": 3}]
+    with installed.tenant_for(f"one-by-one-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
+        assert installed.create(gpu_job("first", 3, node), namespace).code == 0
+        installed.eventually(lambda: "1 of 1 run" in why(installed, namespace, "job/first"), "a full row")
+        assert installed.create(gpu_deployment("chat", 1, node, replicas=4), namespace).code == 0
+        said = "Its pods may use 3 of the 3 GPUs of the total, so at most 3 of its 4 queued pods can start"
+        installed.eventually(lambda: said in why(installed, namespace, "deployment/chat"), "how many can start")
+        assert "never" not in why(installed, namespace, "deployment/chat")
+        installed.cluster.api.delete("job/first", namespace=namespace)
+        own = "Its own pods use 3 of the 3 GPUs of the total, so waiting does not help: scale it down."
+        installed.eventually(lambda: own in why(installed, namespace, "deployment/chat"), "three that run")
+
+
+def test_a_daemonset_whose_pods_are_refused_says_so(installed: Installed, namespace: str) -> None:
+    labels = {"app": "dcgm"}
+    spec = gpu_pod("")["spec"] | {"nodeSelector": {"daemons": namespace}}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "dcgm"}}
+    daemons["spec"] = {"selector": {"matchLabels": labels}, "template": template}
+    for name in (f"{namespace}-a", f"{namespace}-b"):
+        installed.cluster.add_node(name, gpus=1)
+        installed.cluster.api.label(f"node/{name}", {"daemons": namespace})
+    with installed.tenant_for(f"daemons-{namespace}", namespace, quotas=[{"gpus": 1}]):
+        assert installed.create(daemons, namespace).code == 0
+        said = "1 of its 2 pods runs; 1 is refused at admission: "
+        installed.eventually(lambda: said in why(installed, namespace, "daemonset/dcgm"), "the refusal")
+
+
+def test_a_deployment_that_is_paused_later_still_makes_pods(installed: Installed, namespace: str, node: str) -> None:
+    with installed.tenant_for(f"later-{namespace}", namespace, quotas=[{"gpus": 1}]):
+        assert installed.create(gpu_deployment("chat", 1, node), namespace).code == 0
+        installed.eventually(lambda: "1 of 1 run" in why(installed, namespace, "deployment/chat"), "its pod")
+        installed.cluster.api.patch("deployment/chat", {"spec": {"paused": True, "replicas": 0}}, namespace)
+        installed.eventually(lambda: not installed.get("pods", namespace)["items"], "no pod")
+        assert installed.create(gpu_job("other", 1, node), namespace).code == 0
+        installed.cluster.api.patch("deployment/chat", {"spec": {"replicas": 1}}, namespace)
+        said = "Its pods are refused at admission: "
+        installed.eventually(lambda: said in why(installed, namespace, "deployment/chat"), "the refusal")
+        assert "paused" not in why(installed, namespace, "deployment/chat")

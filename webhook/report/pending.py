@@ -253,7 +253,7 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
     elif waiting.evicts == "never":
         tier = f"Its tier {waiting.tier}" if waiting.tier else "Its PriorityClass"
         never = f"{tier} evicts nobody (preemptionPolicy Never)"
-        yield f"{never}: wait until pods there end, or use a tier that evicts them."
+        yield f"{never}: it starts when pods there end; another tier may evict them."
     elif not any(node.lower for node in nodes.values()):
         own = f"{waiting.tier}'s" if waiting.tier else f"its own, {waiting.priority}"
         yield f"No pod there has a lower priority than {own}: it starts when pods there end."

@@ -36,6 +36,21 @@ def test_a_place_in_line_says_what_is_short_and_who_is_before_it() -> None:
     ]
 
 
+def test_pods_of_one_owner_have_their_own_positions() -> None:
+    """The one that was scaled later stands behind the pod of another one that came between."""
+    later = a_place(3, uid="uid-1", since="2026-11-26T18:00:00Z")
+    line = a_line(a_place(1), a_place(2), later)
+    own = frozenset({"uid-1"})
+    found = [position_of(line, "lab", own, f"2026-11-26T{hour}:00:00Z") for hour in (16, 17, 18)]
+    assert [each.nth for each in found if each] == [1, 1, 3]
+
+
+def test_pods_that_start_one_by_one_can_start_although_all_of_them_ask_for_too_much() -> None:
+    line = a_line(a_place(1, pods=4, gpus=8, short="gpu-training"))
+    one_by_one = [next(in_queue(line, line.queue.entries[0], one_by_one=each)) for each in (True, False)]
+    assert ["can never start" in each for each in one_by_one] == [False, True]
+
+
 def test_what_is_reserved_for_the_first_is_shown_to_those_behind_it() -> None:
     line = a_line(a_place(1, short="gpu-training"), a_place(2, short="gpu-training"))
     line = replace(line, rows=(RowShown("gpu-training", 6, 3, 1, 0, reserved_for_queue=2),))

@@ -307,7 +307,9 @@ def asks_for_none(document: Document, kinds: KindTable) -> str:
     if is_suspended(tree) and not listed(at(tree, "status.active")):
         by = "by a queue such as Kueue or by hand"
         return f"It is suspended (spec.suspend), so it has no pods until it is resumed, {by}."
-    if document.kind == "Deployment" and at(tree, "spec.paused") is True and not at(tree, "status.replicas"):
+    # A Deployment paused later has a ReplicaSet, which makes its pods.
+    begun = "deployment.kubernetes.io/revision" in document.metadata.get("annotations", {})
+    if document.kind == "Deployment" and at(tree, "spec.paused") is True and not begun:
         return f"It is paused (spec.paused): it makes no pods until kubectl rollout resume deployment/{document.name}."
     if row and row.managed_by and (manager := manager_elsewhere(tree, row)):
         return f"{manager} manages it ({row.managed_by.field}), so no controller of this cluster makes its pods."
@@ -316,7 +318,9 @@ def asks_for_none(document: Document, kinds: KindTable) -> str:
 
 def pods_asked(document: Document, kinds: KindTable) -> int | None:
     """Return how many pods a workload asks for; None if its kind is unknown or its templates can't be read."""
-    row = kinds.by_kind.get(document.group_kind)
+    row, on_nodes = kinds.by_kind.get(document.group_kind), at(document.tree, "status.desiredNumberScheduled")
+    if isinstance(on_nodes, int):
+        return on_nodes  # of a DaemonSet, which declares no number
     try:
         counts = [each.count for each in pod_templates(document.tree, row)] if row else []
     except Refused:

@@ -14,6 +14,7 @@ from webhook.cli.explain.explanation import next_decision
 from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
 from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding
 from webhook.cluster.listed import PodSummary, listed_trees, pods_with_json
 from webhook.kube.client import RFC_3339, path
 from webhook.kube.errors import Forbidden
@@ -23,6 +24,7 @@ from webhook.objects.pods import Metadata, Named, Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Phrase, first_of
 from webhook.objects.view import Tree, View, read, view
+from webhook.policy.assignment.limits import charge_of_all
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import alternatives, named_flavor
 from webhook.policy.quota.native_quotas import native_rooms
@@ -35,9 +37,17 @@ from webhook.sentences.sentence import sentence
 MOST_BEFORE = 3
 
 
-def position_of(tenant: TenantShown, namespace: str, uids: frozenset[str]) -> QueuedShown | None:
-    """Return the first entry of a tenant's queue for one of these uids; None if the status shows none."""
-    return next((each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids), None)
+def position_of(
+    tenant: TenantShown, namespace: str, uids: frozenset[str], created: str | None = None
+) -> QueuedShown | None:
+    """Return the entry of a tenant's queue for one of these uids; None if the status shows none.
+
+    Pods of one owner have several entries if others came between. Then it is the last that begins before the pod was
+    `created`.
+    """
+    found = [each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids]
+    earlier = [each for each in found if created and each.since <= created]
+    return next(iter([*earlier[-1:], *found]), None)
 
 
 def in_queue(
@@ -45,15 +55,18 @@ def in_queue(
     place: QueuedShown | None,
     reserved: Mapping[str, Decimal] = MappingProxyType({}),
     stuck: str = "",
+    *,
+    one_by_one: bool = False,
 ) -> Iterator[str]:
     """Yield the sentences on a workload's position in its tenant's queue, and on the workloads before it.
 
     `place` is its entry in the queue, None if it has none. `reserved` are the GPUs that the queue reserves for others,
-    by row. `stuck` says why it does not start by itself, "" if it does.
+    by row. `stuck` says why it does not start by itself, "" if it does. `one_by_one`: each of its pods starts alone.
     """
     line = tenant.queue.entries
     if place is not None:
-        yield _why(tenant, place, reserved, stuck)
+        at_once = _gpus_of_a_pod(place) if one_by_one else Decimal(str(place.gpus))
+        yield _why(tenant, place, reserved, at_once, stuck)
         yield from _before([each for each in line[: place.nth - 1] if each.tier == place.tier or not of_tier(place)])
         if tenant.queue_order and max(tenant.queue.workloads, place.nth) > 1:
             yield f"{tenant.queue_order}."
@@ -69,14 +82,18 @@ def in_queue(
         )
 
 
-def _why(tenant: TenantShown, place: QueuedShown, reserved: Mapping[str, Decimal], stuck: str) -> str:
+def _gpus_of_a_pod(place: QueuedShown) -> Decimal:
+    return Decimal(str(place.gpus)) / max(place.pods, 1)
+
+
+def _why(tenant: TenantShown, place: QueuedShown, reserved: Mapping[str, Decimal], at_once: Decimal, stuck: str) -> str:
     row = next((each for each in tenant.rows if each.subject == place.short), None)
     budget = next((each for each in tenant.budgets if each.row == place.short), None)
     short = None
     if row is not None:
         ahead, hard = reserved.get(row.subject, Decimal(0)), Decimal(str(row.hard))
         used, subject = Decimal(str(row.used + row.reserved)), "the total" if row.subject == "total" else row.subject
-        short = NoRoom(subject, used + ahead, hard, never=place.gpus > row.hard, reserved=ahead)
+        short = NoRoom(subject, used + ahead, hard, never=at_once > hard, reserved=ahead)
     elif budget is not None:
         short = NoRoom(budget.row, Decimal(0), Decimal(0), hours=budget.sentence)
     before = blocked_by(tenant.queue.entries, place.nth)
@@ -152,13 +169,15 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
     version = asked.quotas[tenant.name]
     shown = tenant_shown(version.quota)
     uids = frozenset({metadata.uid, metadata.controller_uid, metadata.annotations.get(GANG, "")} - {""})
-    place = position_of(shown, metadata.namespace, uids)
+    place = position_of(shown, metadata.namespace, uids, metadata.creation_timestamp)
     pods = await pods_of_workload(asked, metadata.namespace, place.uid) if place else ()
     own = uids | {view(each, Named).metadata.uid for each in pods or ()}
     for_others = asked.ledger.reserved_for_queue(tenant, asked.policy.tiers.rank(place.tier if place else None), own)
     reserved = {row.label: gpus for row, gpus in for_others.items()}
     stuck = await _stuck(asked, tenant, shown, place, pods or ()) if place else ""
-    position = in_queue(shown, place, reserved, stuck)
+    position = in_queue(
+        shown, place, reserved, stuck, one_by_one=any(_starts_alone(asked, each) for each in pods or ())
+    )
     if place is None:
         events = await events_about(asked, metadata.namespace, metadata.uid) or ()
         not_opened = (each["message"] for each in events if each.get("reason") == NOT_OPENED)
@@ -177,11 +196,10 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
 async def _stuck(
     asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown, own_pods: Iterable[Tree]
 ) -> str:
-    """Return the sentence that it, or the workload that blocks it, waits for GPUs of its own pods; "" for neither.
+    """Return the sentence that it, or the workload that blocks it, lacks room for good; "" for neither.
 
     A Deployment can be scaled beyond its row, and its pods don't end by themselves, unlike those of a gang.
     """
-    kinds = asked.policy.kinds.by_kind
     head = shown.queue.entries[place.behind - 1] if 0 < place.behind < place.nth else place
     for each in dict.fromkeys((place, head)):
         if each.namespace != place.namespace:
@@ -193,22 +211,27 @@ async def _stuck(
             if (row.label == each.short if each.short else row.tier in (None, each.tier) and not row.flavor)
         ]
         pods = own_pods if each is place else await pods_of_workload(asked, each.namespace, each.uid)
-        there = [(pod, view(pod, Pod)) for pod in running_pods(pods or ())]
-        scales = [
-            pod
-            for pod, of in there
-            if (by := of.metadata.controller)
-            and (kind := kinds.get(GroupKind(by.group, by.kind)))
-            and not (kind.gang or of.waits_for_quota)
-        ]
-        charges = [charge for pod in scales if (charge := await charge_of_existing(asked, pod))]
-        for row in rows:
+        scaled = [(pod, view(pod, Pod)) for pod in running_pods(pods or ()) if _starts_alone(asked, pod)]
+        running = [pod for pod, of in scaled if not of.waits_for_quota]
+        charges = [charge for pod in running if (charge := await charge_of_existing(asked, pod))]
+        for row in rows if scaled else ():
             own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
-            if own and own + Decimal(str(each.gpus)) > row.hard:
-                subject = "Its" if each is place else f"{each.workload} comes before it, and its"
-                of = f"the {written_gpus(row.hard)} of {row.subject}"
-                return f"{subject} own pods use {written(own)} of {of}, so waiting does not help: scale it down."
+            start = int(max(row.hard - own, Decimal(0)) / _gpus_of_a_pod(each))
+            if start >= each.pods or not (own or start):
+                continue  # all start, or a pod is larger than the row
+            subject = "Its" if each is place else f"{each.workload} comes before it, and its"
+            of = f"of the {written_gpus(row.hard)} of {row.subject}"
+            uses = f"own pods use {written(own)} {of}" if own else f"pods may use {written(row.hard)} {of}"
+            helps = f"at most {start} of its {each.pods} queued pods can start" if start else "waiting does not help"
+            return f"{subject} {uses}, so {helps}: scale it down."
     return ""
+
+
+def _starts_alone(asked: AskedCluster, pod: Tree) -> bool:
+    """Tell whether a workload makes this pod that needs no room for all of its pods at once, such as a Deployment."""
+    by = view(pod, Pod).metadata.controller
+    kind = asked.policy.kinds.by_kind.get(GroupKind(by.group, by.kind)) if by else None
+    return kind is not None and not kind.gang
 
 
 async def _roomy_tiers(
@@ -222,7 +245,9 @@ async def _roomy_tiers(
     tenant, charge = (decision.tier_request.facts.tenant, decision.charge) if decision else (None, None)
     if decision is None or tenant is None or charge is None:
         return ()
-    whole, tiers = replace(charge, gpus=Decimal(str(place.gpus)), tier=place.tier), asked.policy.tiers
+    # To name another tier, the workload is made again with all of its pods.
+    gpus = max(Decimal(str(place.gpus)), charge_of_all(decision.tier_request, charge).gpus)
+    whole, tiers = replace(charge, gpus=gpus, tier=place.tier), asked.policy.tiers
     native = await asked.cluster.lookups.native_quotas(document.namespace)
     situation = Situation(asked.ledger, native, await tiers_to_name(asked, document.namespace), own)
     rooms = native_rooms(decision.tier_request.pod, charge.gpus, native, asked.policy)
@@ -233,6 +258,17 @@ async def _roomy_tiers(
         for each, left in alternatives(whole, tenant, usage, [tier], bounds):
             found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")
     return (f"Tiers with room for it now: {', '.join(found)}.",) if found else ()
+
+
+async def full_resource_quota(asked: AskedCluster, namespace: str, finding: Finding | None) -> str:
+    """Return the ResourceQuota that leaves too little for a pod of a finding, with what it leaves; "" without one."""
+    native = await asked.cluster.lookups.native_quotas(namespace)
+    decisions = [part.verdict.decision for part in finding.parts] if finding else []
+    for charge, pod in ((each.charge, each.tier_request.pod) for each in decisions if each and each.charge):
+        room = native_rooms(pod, charge.gpus, native, asked.policy).get(charge.tier or "")
+        if room is not None and room.left < charge.gpus:
+            return f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))}"
+    return ""
 
 
 async def _estimate(

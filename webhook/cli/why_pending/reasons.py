@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from webhook.admission.facts import usage_met
 from webhook.cli.cluster.one_object import (
     AskedCluster,
     asks_for_none,
@@ -32,7 +33,7 @@ from webhook.cli.why_pending.lost_pods import (
     pod_on_lost_node,
     running_on_lost_nodes,
 )
-from webhook.cli.why_pending.queue_position import queued_for_quota
+from webhook.cli.why_pending.queue_position import full_resource_quota, queued_for_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import PodSummary, gpu_nodes, lost_pods, way_out
 from webhook.kube.client import RFC_3339, path
@@ -159,7 +160,7 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         found = replace(found, object=f"{document.kind}/{document.name}")
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
-    there, due = len([*running_pods(pods or ())]), _due(asked, document)
+    there, due = len([*running_pods(pods or ())]), (pods_asked(document, asked.policy.kinds) or 0)
     refused = None  # all its pods were admitted, it wants none, or the refusal was of its update
     if not (has_all_pods(document, there, due) or asks_for_none(document, asked.policy.kinds)):
         lacks_pods = there < due and at(document.tree, "spec.schedule") is None
@@ -189,17 +190,14 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
     return f"{waiting} of its {pods} pods {'are' if waiting > 1 else 'is'} pending, such as {pod}."
 
 
-def _due(asked: AskedCluster, document: Document) -> int:
-    """Return how many pods it asks for; 0 if unknown."""
-    return pods_asked(document, asked.policy.kinds) or 0
-
-
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
     there = len([*running_pods(pods)])
     if not there:
         return "Its pods are refused"
-    lacks = _due(asked, document) - there
-    refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused" if lacks > 0 else "others are refused"
+    lacks = (pods_asked(document, asked.policy.kinds) or 0) - there
+    one_by_one = document.kind == "StatefulSet" and at(document.tree, "spec.podManagementPolicy") != "Parallel"
+    several = "the next is refused" if one_by_one else f"{lacks} are refused"
+    refused = "1 is refused" if lacks == 1 else several if lacks > 0 else "others are refused"
     if not waiting:
         run = "runs" if there == 1 else "run"
         return f"{there} of its {f'{there + lacks} ' if lacks > 0 else ''}pods {run}; {refused}"
@@ -227,6 +225,9 @@ async def _with_refusal(
         sentences.append(f"All of its pods together never have room: {sentence(whole)}")
     elif still == "" and refused.unreached:
         sentences.append("Its pods are admitted once gpu-tiers answers.")
+    elif still == "" and (left := await full_resource_quota(asked, document.namespace, finding)):
+        still = left
+        sentences.append(f"The tenant's quota has room now, but {left}.")
     elif still == "":
         sentences.append(await _next_try(asked, document, finding))
     elif still is not None and still != refused.sentence:
@@ -285,7 +286,7 @@ async def _by_its_pods(
         running = [each for each in there if standing(each).state == "running"]
         lost = await running_on_lost_nodes(asked, running)
         text = f"None of its pods is pending: {len(running) - len(lost)} of {len(there)} run."
-        due = _due(asked, document)
+        due = pods_asked(document, asked.policy.kinds) or 0
         lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
@@ -322,7 +323,7 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
     makes_pods = document.kind == "Job" and not asks_for_none(document, asked.policy.kinds)
-    return await back_off(asked, document, pods, _due(asked, document)) if makes_pods else ""
+    return await back_off(asked, document, pods, (pods_asked(document, asked.policy.kinds) or 0)) if makes_pods else ""
 
 
 _PATCH = '{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}'
@@ -354,8 +355,11 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     first = evicted_first(charged)
     if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
-    in_its_place = judge_of(asked.cluster, await ledger_without(asked, first), asked.policy)
-    if refusal_of(await in_its_place.finding(document), booked=False):
+    without = await ledger_without(asked, first)
+    own = {view(each, Pod).metadata.controller_uid for each in pods}
+    usage, _ = usage_met(without, bounding, asked.policy.tiers.rank(charge.tier), own=own)
+    in_its_place = judge_of(asked.cluster, without, asked.policy)
+    if shortfall((charge,), bounding, usage) or refusal_of(await in_its_place.finding(document), booked=False):
         return ""  # the old pod would end for nothing
     if document.kind != "Deployment":
         return f"A rollout is under way: its new pods wait for the quota that its old pods use. Set {field}: 0."
