@@ -45,7 +45,7 @@ def mode_of_file(mode: str) -> str:
 RELEASE = "gpu-tiers"
 
 NAME_IT = "name the policy file with --policy"
-ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
+ALONE = "--policy FILE looks only at a policy file, and asks no cluster"
 """The advice for a cluster without a single policy: for commands that accept a policy, and for the others."""
 
 

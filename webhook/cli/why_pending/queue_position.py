@@ -207,7 +207,8 @@ async def _stuck(
             if own and own + Decimal(str(each.gpus)) > row.hard:
                 subject = "Its" if each is place else f"{each.workload} comes before it, and its"
                 of = f"the {written_gpus(row.hard)} of {row.subject}"
-                return f"{subject} own pods use {written(own)} of {of}, so waiting does not help: scale it down."
+                scaled = "it" if each is place else each.workload
+                return f"{subject} own pods use {written(own)} of {of}, so waiting does not help: scale {scaled} down."
     return ""
 
 
