@@ -81,7 +81,7 @@ def test_what_preemptions_have_cost_by_tenant_tier_and_evictor(prometheus: str) 
     assert is_exact[6] == f"In 12h 10 pods were preempted: {share}, and lost at most 10.0 GPU-hours."
     assert is_exact[8] == (
         "Pods without a hook, or with a program that ignores it, lost at most 10.0 GPU-hours. "
-        "By the losses of pods that saved, a hook would have saved at most 10.0 GPU-hours of it."
+        "Compared with pods that saved, a hook would have saved at most 10.0 GPU-hours of it."
     )
 
 

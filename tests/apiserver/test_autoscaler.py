@@ -84,7 +84,7 @@ def test_an_older_pod_of_the_tier_lacks_them(telling: Installed, namespace: str)
     pod = json.loads(telling.create(gpu_pod("before", 1, tier="gpu-serving"), namespace).stdout)
     assert told(pod) == {}
     with telling.policy_with(autoscaler={"gpu-serving": "Protect"}):
-        line = f"Protect: {KARPENTER}=true, {CLUSTER_AUTOSCALER}=false; the pod lacks them"
+        line = f"Protect: {KARPENTER}=true, {CLUSTER_AUTOSCALER}=false; the pod lacks these annotations"
         assert explained(telling, namespace, pod) == line
 
 

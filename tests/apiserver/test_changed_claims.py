@@ -92,7 +92,7 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(
         assert installed.create(a_claim_template("gpus", 8).unplaced(), namespace).code == 0
     refused = (
         "spec.devices: asks for 8 GPUs, but pod modest was admitted with 1 by its claim gpu; ask for no more, or "
-        "delete the pod, and create it again when the claim or its template is there"
+        "delete the pod and create it again once the claim or its template exists"
     )
     failures = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
     installed.eventually(

@@ -75,7 +75,7 @@ def test_the_jobs_of_a_cronjob_are_admitted_whole_each_by_itself(gangs: Gangs) -
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
     gangs.shows("gpu-training 6/8, total 6/16")
     refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
-    fits = "tenant gang has 2 of gpu-training left, enough for 1 of these pods; they start together. "
+    fits = "tenant gang has 2 of gpu-training left, enough for 1 of these pods, but they start only together. "
     assert f"Job second asks for 6 GPUs (3 x 2); {fits}" in refused
 
 

@@ -147,7 +147,7 @@ def test_nobody_would_open_our_gate_on_a_pod_without_gpus(line: QueueingTenant) 
     web["metadata"]["labels"], web["spec"]["schedulingGates"] = {}, [GATE]
     del web["spec"]["containers"][0]["resources"]
     answer = line.installed.create(web, line.namespace)
-    assert "spec.schedulingGates: gpu-tiers.dev/quota is what gpu-tiers writes on pods that wait" in answer.stderr
+    assert "spec.schedulingGates: gpu-tiers.dev/quota is the gate of pods that wait" in answer.stderr
 
 
 def test_best_effort_lets_those_pass_that_fit(installed: Installed, namespace: str, wide: str) -> None:

@@ -103,7 +103,7 @@ def test_pods_that_leave_their_gang_make_no_room_for_others_in_it(line: Attacked
     for name in line.running():
         assert not line.asks("patch", "pod", name, "--type=merge", "-p", change).code
         marked = line.asks("annotate", "pod", name, "--overwrite", "gpu-tiers.dev/gang=other")
-        assert "gpu-tiers counts the pod by it: leave it as it is" in marked.stderr
+        assert "gpu-tiers counts the pod by this annotation: leave it unchanged" in marked.stderr
     line.shows(3)  # the Job makes two again
     before = line.status()["ledger"]["term"]
     line.installed.change_leader()

@@ -145,7 +145,7 @@ def test_apply_says_that_others_come_first_and_of_a_cronjob_what_its_runs_meet(l
         "metadata": {"name": "nightly", "labels": small["metadata"].get("labels", {})},
         "spec": {"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": small["spec"]}},
     }
-    run_waits = "If that has not changed when a run begins, its pods are queued (Hold)"
+    run_waits = "If there is no more room when a run begins, its pods are queued (Hold)"
     assert f"{room}earlier; each run of this CronJob asks for 1 in all. {run_waits}" in warned(cron_job)
 
 

@@ -115,7 +115,7 @@ def test_the_deadline_of_a_queued_job_ends_it_and_the_queue_goes_on(line: Queuei
     job = line.job("short", pods=2)
     job["spec"]["activeDeadlineSeconds"] = 3
     answer = line.installed.create(job, line.namespace)
-    assert "[queued-deadline] activeDeadlineSeconds 3 runs on while its pods wait for quota" in answer.stderr
+    assert "[queued-deadline] activeDeadlineSeconds 3 runs on while pods wait for quota" in answer.stderr
     eventually_waits(line, pods=2)
     line.create(line.pod("behind"))
     late = "DeadlineExceeded"

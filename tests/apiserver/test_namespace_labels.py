@@ -13,7 +13,7 @@ from .test_tenant_warnings import reviews, warnings
 pytestmark = pytest.mark.apiserver
 
 MODE = (
-    '[unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
+    '[unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode, so the mode of the installation applies; '
     "did you mean Enforce?"
 )
 TIER = '[unknown-default-tier] label gpu-tiers.dev/default-tier: unknown tier "gpu-bacth"'

@@ -71,7 +71,7 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
     found = run_lint(installed, "--output=json")
     assert found.exit_code == 1
     (line,) = [each for each in ours(found, "ConfigMap gpu-tiers") if "policy-not-taken" in each]
-    assert line.startswith("error: policy-not-taken: ConfigMap gpu-tiers/gpu-tiers: was not taken, that of 20")
+    assert line.startswith("error: policy-not-taken: ConfigMap gpu-tiers/gpu-tiers: was not taken, the policy of 20")
     assert WRONG in line
     assert installed.condition(tenant, "Ready")["status"] == "True"
     assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0

@@ -18,7 +18,7 @@ VOLCANO = WorkloadKind("scheduling.volcano.sh", "PodGroup", "podgroups", ("v1bet
 KAI = WorkloadKind("scheduling.run.ai", "PodGroup", "podgroups", ("v2alpha2",))
 JOBS = WorkloadKind("batch.volcano.sh", "Job", "jobs", ("v1alpha1",))
 NAMED_BY = {VOLCANO: "scheduling.k8s.io/group-name", KAI: "pod-group-name"}
-SHARED = "what a scheduler ranks a pod by may not lie above the pod's tier: write its class there, or leave it out"
+SHARED = "a scheduler may not rank a pod above its own class: write the pod's class there, or none"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -46,8 +46,8 @@ def test_a_job_may_come_before_its_template(installed: Installed, namespace: str
     created = installed.create(job("early", 1), namespace)
     assert created.code == 0
     assert created.stderr.strip() == (
-        "Warning: ResourceClaimTemplate/gpus does not exist, so GPUs that it may ask for are not counted; "
-        "the pods are refused until it can be read"
+        "Warning: ResourceClaimTemplate/gpus does not exist, so GPUs that the claim may ask for are not counted; "
+        "the pods are refused until the claim can be read"
     )
     refusal = "ResourceClaimTemplate/gpus does not exist"
     installed.eventually(lambda: refusal in installed.messages(namespace, "reason=FailedCreate"), "the refusal")
@@ -93,7 +93,7 @@ def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace:
         lambda: "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("more"), namespace).stderr, "both GPUs"
     )
     late = installed.create(claiming("late", resourceClaimTemplateName="gpus"), namespace)
-    assert "ResourceClaimTemplate/gpus does not exist; without it gpu-tiers can't choose a tier" in late.stderr
+    assert "ResourceClaimTemplate/gpus does not exist, so gpu-tiers can't choose a tier" in late.stderr
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the count")
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.apiserver
 
 CEILING = "gpu-training is not for tenant sizes"
 TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
-TOO_MANY = "object: too large; gpu-tiers judges 50,000 fields and list entries in 10 MiB of JSON at most"
+TOO_MANY = "object: too large; gpu-tiers judges at most 50,000 fields and list entries and 10 MiB of JSON"
 CONTAINERS = "601 containers; gpu-tiers counts GPUs in 500 at most"
 
 

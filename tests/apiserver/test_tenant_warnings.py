@@ -87,7 +87,7 @@ def test_a_demotion_that_leads_nowhere_and_a_line_that_never_forms(
 ) -> None:
     printed = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
     (nowhere,) = warnings(printed)
-    assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row is of a tier with an allowed one")
+    assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row has a lower tier to demote pods to")
     rows = [{"tier": "gpu-training", "gpus": 6}]
     assert warnings(apply(installed, quota, namespace, onExceed="Demote", quotas=rows)) == []
     (nothing,) = warnings(apply(installed, quota, namespace, onExceed="Hold", quotas=[]))

@@ -240,7 +240,7 @@ def test_a_gang_that_is_labelled_in_one_template_runs_in_one_tier(installed: Ins
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
     answer = installed.create({**job, "spec": {"pytorchReplicaSpecs": specs}}, namespace)
     warning = "[gang-label] spec.pytorchReplicaSpecs.Worker.template names gpu-batch"
-    assert f"{warning}: it holds for all pods of this PyTorchJob" in answer.stderr
+    assert f"{warning}: all pods of this PyTorchJob get that tier" in answer.stderr
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llm", "controller": True}
     owner["uid"] = installed.get("pytorchjob/llm", namespace)["metadata"]["uid"]
     for name, template in (("master", master), ("worker", worker)):

@@ -64,7 +64,7 @@ INVALID = (
         "GPUs in requests alone",
         pod(", resources: {requests: {nvidia.com/gpu: 2}}"),
         (
-            f"{ONE}.resources.limits.nvidia.com/gpu: absent; the API server takes no such request without the same "
+            f"{ONE}.resources.limits.nvidia.com/gpu: absent; the API server takes such a request only with an equal "
             'limit: write "2" in limits'
         ),
         "Limit must be set for non overcommitable resources",
@@ -97,15 +97,18 @@ INVALID = (
         "a preemptionPolicy without a class",
         pod(spec="  preemptionPolicy: Never\n"),
         (
-            "spec.preemptionPolicy: Never, but no PriorityClass is named; the API server takes it from the class: "
-            "leave it out"
+            "spec.preemptionPolicy: Never, but no PriorityClass is named; the API server writes this field from the "
+            "class: leave it out"
         ),
         "must not be provided in pod spec",
     ),
     Invalid(
         "a priority without a class",
         pod(spec="  priority: 1000\n"),
-        "spec.priority: 1000, but no PriorityClass is named; the API server takes it from the class: leave it out",
+        (
+            "spec.priority: 1000, but no PriorityClass is named; the API server writes this field from the class: "
+            "leave it out"
+        ),
         "must not be provided in pod spec",
     ),
     Invalid(
@@ -134,13 +137,13 @@ INVALID = (
             spec="  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n",
             pods="      restartPolicy: OnFailure\n",
         ),
-        "spec.template.spec.restartPolicy: OnFailure; a Job with a podFailurePolicy takes Never alone",
+        "spec.template.spec.restartPolicy: OnFailure; a Job with a podFailurePolicy takes only Never",
         'only "Never" is supported when podFailurePolicy is specified',
     ),
     Invalid(
         "a Deployment that ends",
         of_template("apps/v1", "Deployment", spec=SELECTS, pods=NEVER),
-        "spec.template.spec.restartPolicy: Never; a Deployment takes Always alone: leave it out",
+        "spec.template.spec.restartPolicy: Never; a Deployment takes only Always: leave the field out",
         'supported values: "Always"',
     ),
     Invalid(
@@ -153,7 +156,7 @@ INVALID = (
         "a StatefulSet that selects other pods",
         of_template("apps/v1", "StatefulSet", spec=SELECTS, labels="{app: other}"),
         (
-            "spec.selector.matchLabels.app: x, but the template's label app is another or absent; the two have to be "
+            "spec.selector.matchLabels.app: x, but the template's label app differs or is absent; the two have to be "
             "the same"
         ),
         "`selector` does not match template `labels`",

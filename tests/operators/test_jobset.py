@@ -23,7 +23,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(5)
     refused = team.apply(a_jobset("second", nodes=5))
     assert "exceeded quota: JobSet second asks for 5 GPUs (5 x 1); tenant" in refused
-    assert "has 4 of gpu-training left, enough for 4 of these pods; they start together." in refused
+    assert "has 4 of gpu-training left, enough for 4 of these pods, but they start only together." in refused
     assert len(team.pods()) == 5
 
 
@@ -98,7 +98,7 @@ def test_the_controller_is_away_for_a_while(team: Team, jobset: RunningOperator)
 def test_each_deadline_of_queued_jobs_takes_a_restart(full: Team) -> None:
     jobset = a_jobset("train", failurePolicy={"maxRestarts": 1})
     jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] = 5
-    assert "[queued-deadline] activeDeadlineSeconds 5 runs on while its pods wait for quota" in full.apply(jobset)
+    assert "[queued-deadline] activeDeadlineSeconds 5 runs on while pods wait for quota" in full.apply(jobset)
     full.waits(5)
     failed = lambda: full.condition("jobset/train", "Failed")  # noqa: E731
     full.eventually(lambda: failed().get("reason") == "ReachedMaxRestarts", "its end")

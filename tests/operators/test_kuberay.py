@@ -78,9 +78,7 @@ def test_a_worker_that_is_evicted_is_made_again_in_its_place(team: Team) -> None
 
 def fails_at_its_deadline(team: Team, field: str, **spec: object) -> None:
     """The RayJob `embed` waits until then."""
-    assert f"[queued-deadline] {field} 10 runs on while its pods" in team.apply(
-        a_rayjob("embed", **{field: 10}, **spec)
-    )
+    assert f"[queued-deadline] {field} 10 runs on while pods" in team.apply(a_rayjob("embed", **{field: 10}, **spec))
     team.waits(3)
     reason = lambda: team.get("rayjob/embed").get("status", {}).get("reason", "")  # noqa: E731
     team.eventually(lambda: "DeadlineExceeded" in reason(), "its end")

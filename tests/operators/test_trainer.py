@@ -27,7 +27,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_trainjob("second", nodes=2, gpus=3))
     assert "exceeded quota: TrainJob second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training left, enough for 1 of these pods; they start together." in refused
+    assert "has 4 of gpu-training left, enough for 1 of these pods, but they start only together." in refused
     assert len(team.pods()) == 4
     assert [each["metadata"]["name"] for each in team.get("jobsets")["items"]] == ["first"]
 

@@ -20,8 +20,8 @@ AT_ONCE = 8
 PAUSE_SECONDS = 1.0
 """The seconds between two attempts."""
 GUARDED = (
-    "The policy {policy} keeps the gates shut to everybody but gpu-tiers. Let it only note who opens them, and ask "
-    "again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
+    "The policy {policy} keeps the gates shut to everybody but gpu-tiers. Let the policy only record who opens them, "
+    "and run this again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
     """-p '{{"spec":{{"validationActions":["Audit"]}}}}'. The next helm upgrade shuts them again"""
 )
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: spec.schedulingGates")

@@ -253,5 +253,5 @@ def _notes(found: LossReport) -> Iterator[str]:
         of_hooks = ""
         if found.hook_would_save is not None:
             work = Work(found.hook_would_save, found.unhooked.exact)
-            of_hooks = f" By the losses of pods that saved, a hook would have saved {work} of it."
+            of_hooks = f" Compared with pods that saved, a hook would have saved {work} of it."
         yield f"Pods without a hook, or with a program that ignores it, lost {found.unhooked}.{of_hooks}"

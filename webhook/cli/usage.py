@@ -112,7 +112,7 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
         used, hard, end = f"{each.used_hours:,}", f"{each.gpu_hours:,}", "used up" if each.used_up else "-"
         per = each.per or f"from {each.begins}"
         hours.append((name, each.of, per, used, hard, each.until or "-", each.runs_out or end))
-    columns_of_hours = "Tenant", "GPU-hours of", "Per", "Used", "Hard", "Until", "Used up on, if what runs now runs on"
+    columns_of_hours = "Tenant", "GPU-hours of", "Per", "Used", "Hard", "Until", "Used up on, if running pods go on"
     tables = [Table(columns, rows), Table(columns_of_hours, hours), *(_line(each) for each in found)]
     return Answer(found, [each for each in tables if each.rows], notes)
 

@@ -148,7 +148,7 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
         elif gang is None:
             wanted = PlacementPlan("Pack changes nothing: the pod has no owner")
         elif gang.size == 1:
-            wanted = PlacementPlan(f"Pack changes nothing: {gang} is one pod alone")
+            wanted = PlacementPlan(f"Pack changes nothing: {gang} is a single pod")
         else:
             selector = {"labelSelector": {"matchLabels": {gang.key: gang.value}}}
             terms = [
@@ -165,7 +165,7 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
         rules = [{"topologyKey": key, **rule} for key in keys]
         wanted = PlacementPlan(f"Spread by {topology_key} from {shown}", None, rules)
     else:
-        wanted = PlacementPlan("Spread changes nothing: no label is known that its replicas alone bear")
+        wanted = PlacementPlan("Spread changes nothing: no label is known that only its replicas bear")
 
     # 2. Fields that a person or a controller has set stay. A pod with exactly the wanted fields got them in an earlier
     #    pass.

@@ -10,7 +10,9 @@ from webhook.policy.devices import DeviceClaim, DeviceKey, Inventory, WantedDevi
 from webhook.report.pending import MOST_NAMED, GpuHolder, NodeForPod, Room, Waiting, grouped
 from webhook.report.shown import Gpus
 
-EVICTS_NOBODY = "kube-scheduler evicts nobody for devices of DRA, whatever the tiers: it starts when their holders end."
+EVICTS_NOBODY = (
+    "kube-scheduler evicts nobody for devices of DRA, whatever the tiers: the pod starts once devices are free."
+)
 
 
 class DeviceUse(msgspec.Struct, frozen=True):

@@ -251,7 +251,7 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
             yield f"Existing pods keep {keeps}. A new one would be refused now."
             return
         yield f"Existing pods keep {keeps}; pods made later get {wanted}."
-        now = "now" if not its.next_pod else "once the queue lets it in"
+        now = "now" if not its.next_pod else "once the queue admits its next pod"
         yield f"To have it {now}: {replace}" if replace else f"To have it {now}, {again}"
         return
     if not others:
@@ -275,7 +275,7 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
         if keeps and replace:
             yield f"Existing pods keep {keeps} until they are replaced: {replace}"
         else:
-            yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."
+            yield "The label counts for pods that are created after it; a pod keeps the tier that it was created with."
     else:
         yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
     if default_of:

@@ -122,8 +122,7 @@ class BudgetShown(Shown, frozen=True):
     """A budget of GPU-hours of a tier or flavor in its period, and the words for it. `row` is its name where pods wait.
 
     Times are in RFC 3339. `per` is how often there are new hours, "" for a budget between two times. `begins` and
-    `until` are those of the period, and `runs_out` is when the hours are used up if what runs now runs on; "" for
-    never.
+    `until` are those of the period, and `runs_out` is when the hours are used up if running pods go on; "" for never.
     """
 
     of: str

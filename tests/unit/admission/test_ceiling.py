@@ -101,7 +101,7 @@ async def test_a_namespace_without_a_tenant(says: str, *, allowed: bool, warning
     assert len(answer.warnings) == warnings
     assert allowed or answer.sentence == (
         "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
-        "ask your platform team for one"
+        "ask your platform team to add the namespace to a tenant"
     )
 
 

@@ -116,7 +116,7 @@ async def test_a_gang_that_is_demoted_reads_the_lower_tier_alone() -> None:
     world, gang = FakeApi(tenant), a_pytorchjob(a_pod().asking(1), workers=2).of_tier("gpu-interactive")
     assert (await world.create(a_pod().asking(1).of_tier("gpu-training"))).allowed
     [warning] = (await world.update(gang, gang.of_tier("gpu-training"))).warnings
-    assert warning.endswith("; those that run keep theirs")
+    assert warning.endswith("; running pods keep their tier")
 
 
 async def test_audit_is_silent() -> None:

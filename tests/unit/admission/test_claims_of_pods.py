@@ -229,8 +229,9 @@ async def test_gpus_of_a_claim_that_a_podgroup_has_for_its_pods_are_refused(sour
     pod = a_claiming_pod(claim=source.get("resourceClaimName")).in_group("gang")
     answer = await world.validate(world.stored(pod))
     assert answer.sentence == (
-        'spec.resourceClaims[0].name: "gpu" is the claim of PodGroup gang, which may have more GPUs than its template '
-        "names now, and keeps them without a pod; write a name that the group's spec.resourceClaims does not have"
+        'spec.resourceClaims[0].name: "gpu" is the claim of PodGroup gang. Such a claim may have more GPUs than '
+        "its template names now, and keeps them without a pod; write a name that is not in the group's "
+        "spec.resourceClaims"
     )
 
 
@@ -256,7 +257,7 @@ async def test_no_podgroup_gets_a_claim_with_gpus() -> None:
     answer = await FakeApi(ALPHA).validate(claim)
     assert answer.sentence == (
         "metadata.ownerReferences: PodGroup gang would keep 8 GPUs that no pod is charged for; give each pod a claim "
-        "of its own, by a name that the group's spec.resourceClaims does not have"
+        "of its own, under a name that is not in the group's spec.resourceClaims"
     )
     assert (await FakeApi(ALPHA).validate(a_claim(count=8).having("metadata.ownerReferences", [owner]))).allowed
     assert (await FakeApi().validate(claim)).allowed

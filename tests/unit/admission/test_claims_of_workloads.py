@@ -24,8 +24,8 @@ from webhook.objects.refusal import Unreadable
 
 ALPHA = a_tenant().allowing("6", tier="gpu-training").allowing("8", tier="gpu-batch")
 UNREAD = (
-    "ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not counted; the "
-    "pods are refused until it can be read"
+    "ResourceClaimTemplate/gpus is not among the objects given, so GPUs that the claim may ask for are not counted; "
+    "the pods are refused until the claim can be read"
 )
 
 
@@ -87,7 +87,7 @@ async def test_nothing_is_looked_up_for_a_workload_without_claims() -> None:
     reads = Reads(world)
     assert (await world.validate(a_pytorchjob())).allowed
     assert (await world.create(a_pod().asking().owned_by(a_pytorchjob()))).sentence == (
-        "PyTorchJob/work is not among the objects given; without it gpu-tiers can't choose a tier"
+        "PyTorchJob/work is not among the objects given, so gpu-tiers can't choose a tier"
     )
     assert reads.names == []
 
@@ -130,8 +130,8 @@ async def test_claims_that_cannot_be_read_refuse_no_workload(problem: str) -> No
     assert answer.allowed
     assert answer.warnings == [
         (
-            f"ResourceClaimTemplate/gpus: {problem}, so GPUs that it may ask for are not counted; the pods are refused "
-            "until it can be read"
+            f"ResourceClaimTemplate/gpus: {problem}, so GPUs that the claim may ask for are not counted; the pods are "
+            "refused until the claim can be read"
         )
     ]
 
@@ -162,7 +162,7 @@ async def test_a_template_deleted_between_apply_and_the_pod() -> None:
     assert (await FakeApi(ALPHA, a_claim_template(), job).validate(job)).warnings == [evicts_nobody("gpu-training")]
     answer = await FakeApi(ALPHA, job).create(pod)
     assert answer.sentence == (
-        "ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't choose a tier"
+        "ResourceClaimTemplate/gpus is not among the objects given, so gpu-tiers can't choose a tier"
     )
     assert (await FakeApi(ALPHA, job, a_claim_template()).create(pod)).allowed
 

@@ -95,7 +95,7 @@ async def test_a_label_changed_or_removed_on_a_running_pod(label: str | None, sh
     answer = await world.update(*await relabelled(world, label))
     assert answer.sentence == (
         f"metadata.labels[{TIER}]: {shown}, but this pod runs as gpu-batch; a pod's tier is fixed when it is created. "
-        "`gpu-tiers explain pod-1` says what changes it"
+        "`gpu-tiers explain pod-1` says how new pods get another tier"
     )
 
 

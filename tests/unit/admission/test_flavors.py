@@ -136,7 +136,7 @@ async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: Fa
 async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: FakeApi) -> None:
     pod = await waiting(world)
     world.known.gone.add("team-alpha")
-    sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't find what this pod is charged"
+    sentence = "Namespace/team-alpha does not exist, so gpu-tiers can't find what this pod is charged"
     assert (await lifted(world, pod)).sentence == sentence
 
 
@@ -147,7 +147,8 @@ async def test_a_pod_that_names_its_node_itself_is_booked_on_that_nodes_flavor(w
 
 
 UNNAMED = SENTENCE.replace(
-    " Would", " It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. Would"
+    " Would",
+    " It names no flavor, so it counts on each flavor that it may run on; its nodeSelector can name one. Would",
 )
 
 
@@ -174,7 +175,7 @@ async def test_a_gate_that_is_lifted_without_a_choice_is_booked_as_one_that_neve
 
 async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: FakeApi) -> None:
     job = a_pytorchjob(a_pod().asking(1), workers=3)
-    assert "It names no flavor, so it counts on each that it may run on" in (await world.create(job)).sentence
+    assert "It names no flavor, so it counts on each flavor that it may run on" in (await world.create(job)).sentence
     assert (await world.create(job.having("spec.runPolicy.suspend", True))).allowed, "Kueue will choose its nodes"
 
 

@@ -95,7 +95,7 @@ async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named
     refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
     assert refused.sentence == (
         "exceeded quota: PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 left, "
-        "enough for 1 of these pods; they start together. "
+        "enough for 1 of these pods, but they start only together. "
         "Would fit: no tier now. See TenantQuota/alpha."
     )
 
@@ -109,7 +109,7 @@ async def test_a_gang_that_grows_reads_that_pods_that_run_keep_their_tier() -> N
     assert warning.startswith(
         "tenant alpha has no room for it in gpu-training: new pods of this PyTorchJob run as gpu-batch"
     )
-    assert warning.endswith("; those that run keep theirs")
+    assert warning.endswith("; running pods keep their tier")
 
 
 @pytest.mark.parametrize("later", ["Deny", "Hold", "Warn"])
@@ -229,7 +229,7 @@ async def test_a_refusal_by_the_floor_says_the_floor() -> None:
     asked_for = a_raycluster(replicas=10, minReplicas=6, maxReplicas=10)
     cluster = asked_for.having("spec.enableInTreeAutoscaling", value=True)
     never = await FakeApi(a_tenant().allowing("5")).validate(cluster)
-    assert "tenant alpha: the total allows 5 GPUs; this RayCluster asks for at least 6 of 10. " in never.sentence
+    assert "tenant alpha: the total allows 5 GPUs; this RayCluster asks for at least 6, at most 10. " in never.sentence
 
 
 async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:

@@ -30,7 +30,7 @@ async def test_a_tier_in_one_template_is_that_of_all(named: PodBuilder) -> None:
     world = FakeApi(a_tenant().allowing("3", tier="gpu-batch").allowing("0", tier="gpu-training"), gang)
     answer = await world.validate(gang)
     assert answer.allowed, answer.sentence
-    assert answer.warnings == [f"[gang-label] {WORKER} names gpu-batch: it holds for all pods of this PyTorchJob"]
+    assert answer.warnings == [f"[gang-label] {WORKER} names gpu-batch: all pods of this PyTorchJob get that tier"]
     assert await tiers_of_pods(world, gang) == {"gpu-batch"}
 
 

@@ -125,8 +125,8 @@ async def test_a_cronjob_reads_of_its_runs() -> None:
     template = {"spec": {"template": a_pod().asking(1).template()}}
     cron_job = a_workload("batch/v1", "CronJob", schedule="@daily", jobTemplate=template)
     assert (await world.validate(cron_job)).warnings[-1] == (
-        "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If that has not "
-        "changed when a run begins, its pods are queued (Hold)"
+        "tenant alpha: the total is at 2 of 2 GPUs; each run of this CronJob asks for 1 in all. If there is no "
+        "more room when a run begins, its pods are queued (Hold)"
     )
 
 

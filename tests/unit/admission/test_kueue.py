@@ -137,7 +137,8 @@ async def test_the_class_of_another_tier_is_refused_with_both_names() -> None:
     assert (await world.mutate(job)).patch == []
     assert (await world.validate(job)).sentence == (
         "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-serving contradicts the tier of the pods, gpu-batch (the "
-        "label on PyTorchJob/work says gpu-batch); leave it out, or label it gpu-tiers.dev/tier: gpu-serving as well"
+        "label on PyTorchJob/work says gpu-batch); leave this label out, or add the label "
+        "gpu-tiers.dev/tier: gpu-serving"
     )
 
 
@@ -158,7 +159,7 @@ async def test_a_class_that_we_wrote_is_no_wish_of_the_users() -> None:
     assert answer.allowed
     assert answer.warnings == [
         (
-            "Kueue still ranks it as gpu-training, its pods now get gpu-batch; "
+            "Kueue still ranks it as gpu-training, but its pods now get gpu-batch; "
             "label it kueue.x-k8s.io/priority-class: gpu-batch"
         ),
         "new pods of this PyTorchJob get gpu-batch; existing pods keep their tier",

@@ -151,7 +151,7 @@ async def test_envfrom_is_no_obstacle_once_the_path_is_named() -> None:
 
 
 async def test_who_applies_it_reads_that_the_image_s_path_is_hidden() -> None:
-    sentence = f"[python-path] the listener's PYTHONPATH hides that of an image; name it in {KIND}-python-path"
+    sentence = f"[python-path] the listener's PYTHONPATH hides the image's; name the image's in {KIND}-python-path"
     said = (await FakeApi().validate(a_pytorchjob(a_pod().asking().annotated(LISTENS)))).warnings
     assert sentence in said
     named = a_pod().asking().annotated(LISTENS | {f"{KIND}-python-path": "none"})

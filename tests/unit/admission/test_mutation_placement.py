@@ -103,7 +103,7 @@ UNPACKED: dict[str, tuple[PodBuilder, list[WorkloadBuilder], str]] = {
     "a gang of one": (
         WORKER,
         [a_pytorchjob(name="llm", workers=1)],
-        f"{JOB_NAME}=llm is one pod alone",
+        f"{JOB_NAME}=llm is a single pod",
     ),
     "an operator whose label is not known": (
         a_pod().asking().owned_by(job := a_workload("run.ai/v1", "RunaiJob", "tune")).labelled({"a": "b"}),
@@ -183,7 +183,7 @@ async def test_the_pods_of_a_group_that_serves_together_are_not_spread() -> None
 
 async def test_replicas_without_a_label_can_not_be_distinguished_from_others() -> None:
     found = await placed(a_pod().asking().of_tier("gpu-serving"), tier="gpu-serving", **SPREAD)
-    assert found.said == "Spread changes nothing: no label is known that its replicas alone bear"
+    assert found.said == "Spread changes nothing: no label is known that only its replicas bear"
 
 
 GPU_NODES = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -83,7 +83,7 @@ async def test_a_template_that_contradicts_its_namespace_is_warned_about() -> No
     pod = a_pod().asking(1).of_tier("gpu-serving").having("spec.nodeSelector", {PRODUCT: "A100"})
     answer = await world(on(f"{PRODUCT}=H100")).create(a_deployment(pod))
     assert answer.warnings == [
-        f"[node-selector] nodeSelector {PRODUCT}: A100 contradicts H100 of its namespace; its pods are refused"
+        f"[node-selector] nodeSelector {PRODUCT}: A100 contradicts H100 of the namespace; the pods are refused"
     ]
 
 

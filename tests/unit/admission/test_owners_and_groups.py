@@ -8,9 +8,7 @@ from tests.builders.world import FakeApi
 
 async def test_an_owner_that_is_gone() -> None:
     answer = await FakeApi().create(a_pod().asking().owned_by(a_pytorchjob()))
-    assert answer.sentence == (
-        "PyTorchJob/work is not among the objects given; without it gpu-tiers can't choose a tier"
-    )
+    assert answer.sentence == ("PyTorchJob/work is not among the objects given, so gpu-tiers can't choose a tier")
 
 
 async def test_an_owner_that_is_gone_where_the_policy_takes_the_default() -> None:
@@ -50,7 +48,7 @@ async def test_a_namespace_that_is_gone() -> None:
     world.known.gone.add("team-alpha")
     assert (await world.mutate(a_pod().asking())).patch == []
     answer = await world.validate(world.stored(a_pod().asking()))
-    assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
+    assert answer.sentence == "Namespace/team-alpha does not exist, so gpu-tiers can't choose a tier"
 
 
 async def test_nothing_is_looked_up_for_a_pod_that_can_not_be_ours() -> None:

@@ -184,7 +184,7 @@ async def test_a_group_against_its_owner_is_refused_with_both_names(which: str) 
     owner, group, names = CONTRADICTIONS[which]
     sentence = (await FakeApi(owner).create(group.owned_by(owner))).sentence
     assert sentence.startswith(f"{names} (")
-    assert sentence.endswith("); a group and its pods share one tier: write theirs, or leave it out")
+    assert sentence.endswith("); a group and its pods share one tier: write the pods' tier, or leave the field out")
 
 
 async def test_a_groups_label_against_its_class() -> None:
@@ -200,7 +200,8 @@ async def test_a_group_against_its_template() -> None:
     group = a_podgroup().of_tier("gpu-batch").having("spec.workloadRef", ref("llm", "workers"))
     assert (await FakeApi(workload).create(group)).sentence == (
         "metadata.labels[gpu-tiers.dev/tier]: gpu-batch, but the template workers in its Workload has "
-        "priorityClassName gpu-training; a PodGroup has the class of its template: write that, or leave it out"
+        "priorityClassName gpu-training; a PodGroup has the class of its template: write the same tier, or "
+        "leave the field out"
     )
 
 
@@ -390,8 +391,8 @@ async def test_a_controllers_workload_is_left_as_it_is() -> None:
 async def test_a_priority_of_its_own_makes_no_group() -> None:
     workload = a_scheduling_workload("llm", workers="gpu-training").having("spec.podGroupTemplates.0.priority", 5)
     assert (await FakeApi().create(workload)).sentence == (
-        "spec.podGroupTemplates[0].priority: 5, but gpu-training is 1000; leave it out: the API server writes it on "
-        "the PodGroups"
+        "spec.podGroupTemplates[0].priority: 5, but PriorityClass gpu-training has the value 1000; leave the field "
+        "out: the API server writes the priority on the PodGroups"
     )
 
 
@@ -399,7 +400,7 @@ async def test_a_class_that_does_not_exist_can_not_be_corrected_later() -> None:
     job, mistyped = a_training_job(), a_scheduling_workload("llm", workers="gpu-trainning")
     sentence = (
         "spec.podGroupTemplates[0]: workers has priorityClassName gpu-trainning, which is not a PriorityClass, and "
-        "templates can't be changed later; write that of a tier, one of gpu-training, gpu-serving, gpu-batch, "
+        "templates can't be changed later; write the class of a tier, one of gpu-training, gpu-serving, gpu-batch, "
         "gpu-interactive"
     )
     assert (await FakeApi(job).create(mistyped.owned_by(job))).sentence == sentence

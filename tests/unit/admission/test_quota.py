@@ -288,7 +288,7 @@ async def test_a_claim_that_does_not_exist_is_no_way_through() -> None:
     pod, _ = claims({})
     answer = await FakeApi().create(pod)
     assert answer.sentence == (
-        "ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't choose a tier"
+        "ResourceClaimTemplate/gpus is not among the objects given, so gpu-tiers can't choose a tier"
     )
 
 

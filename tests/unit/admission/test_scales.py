@@ -67,7 +67,7 @@ async def test_the_refusal_names_the_whole_as_that_of_an_update_does() -> None:
     refused = await scale(world, job, 4)
     assert refused.sentence == (
         "exceeded quota: PyTorchJob work asks for 8 GPUs (4 x 2); tenant alpha has 5 left, "
-        "enough for 2 of these pods; they start together. "
+        "enough for 2 of these pods, but they start only together. "
         "Would fit: no tier now. See TenantQuota/alpha."
     )
     again = job.having("spec.pytorchReplicaSpecs.Worker.replicas", 4)
@@ -181,12 +181,10 @@ async def test_a_count_that_is_none(replicas: object, sentence: str) -> None:
 async def test_a_workload_that_is_gone_or_was_made_again() -> None:
     job = a_pytorchjob(a_pod().asking(2), workers=2)
     gone = await scale(FakeApi(a_tenant().allowing("8")), job, 4)
-    assert gone.sentence == (
-        "PyTorchJob/work is not among the objects given; without it gpu-tiers can't find what is scaled"
-    )
+    assert gone.sentence == ("PyTorchJob/work is not among the objects given, so gpu-tiers can't find what is scaled")
     world = FakeApi(a_tenant().allowing("8"), job.having("metadata.uid", "another"))
     assert (await scale(world, job, 4)).sentence == (
-        "PyTorchJob/work has another UID than its scale: it was deleted and created again; without it gpu-tiers can't "
+        "PyTorchJob/work has another UID than its scale: it was deleted and created again, so gpu-tiers can't "
         "find what is scaled"
     )
 

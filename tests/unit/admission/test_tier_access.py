@@ -129,7 +129,7 @@ async def test_the_refusal_says_what_is_missing_and_what_one_may_name() -> None:
         "ends with -use-gpu-training"
     )
     assert (
-        "Name no tier, and you get the one that your workload has by itself; for"
+        "Leave the tier out, and gpu-tiers chooses one for your workload; for"
         in (await world.create(a_pod().asking().of_tier(SERVING), **MALLORY)).sentence
     )
 
@@ -311,8 +311,7 @@ async def test_a_controllers_pods_pass_while_the_api_server_answers_no_questions
     pod = a_pod().asking().of_tier(SERVING).owned_by(REPLICAS)
     assert (await world.create(pod, **REPLICASETS)).allowed
     assert (await world.create(a_pod().asking().of_tier(SERVING), **ADA)).sentence == (
-        "the rights of ada: no answer from the API server within 2 s; without it gpu-tiers can't find out who may use "
-        "a tier"
+        "the rights of ada: no answer from the API server within 2 s, so gpu-tiers can't find out who may use a tier"
     )
 
 
@@ -339,7 +338,7 @@ async def test_the_account_of_a_controller_of_an_unknown_kind_is_asked_about() -
 
 async def test_a_workload_whose_owner_can_not_be_read_is_not_let_in_unasked() -> None:
     answer = await World().create(a_deployment(a_pod().asking().of_tier(SERVING)).owned_by(a_job()), **OPERATOR)
-    assert answer.sentence == "Job/work is not among the objects given; without it gpu-tiers can't choose a tier"
+    assert answer.sentence == "Job/work is not among the objects given, so gpu-tiers can't choose a tier"
 
 
 async def test_what_a_controller_makes_is_judged_for_nothing_else() -> None:

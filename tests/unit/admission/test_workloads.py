@@ -229,7 +229,7 @@ async def test_a_gang_that_waits_does_not_name_its_node() -> None:
     answer = await FakeApi(ALPHA.having("spec.onExceed", "Hold")).validate(on_a_node)
     assert answer.sentence == (
         "spec.pytorchReplicaSpecs.Worker.template.spec.nodeName: pods that name a node can't wait for quota, and "
-        "tenant alpha queues the others of their gang; leave the field out, and write "
+        "tenant alpha queues the other pods of their gang; leave the field out, and write "
         "nodeSelector: {kubernetes.io/hostname: gpu-7}"
     )
     assert (await FakeApi(ALPHA).validate(on_a_node)).allowed
@@ -248,7 +248,7 @@ async def test_no_tier_is_a_way_round_the_total() -> None:
         (
             "tenant alpha: gpu-batch is at 0 of 4 GPUs; this Deployment asks for 6 in all: pods that have no room "
             "there run as gpu-interactive, which gpu-training, gpu-serving, gpu-batch may evict, and are "
-            "refused once that is full"
+            "refused once gpu-interactive is full"
         ),
         f"{total} start now",
     ]
@@ -315,7 +315,7 @@ async def test_a_namespace_that_is_gone() -> None:
     world = FakeApi()
     world.known.gone.add("team-alpha")
     answer = await world.validate(a_pytorchjob())
-    assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
+    assert answer.sentence == "Namespace/team-alpha does not exist, so gpu-tiers can't choose a tier"
 
 
 async def test_warn_says_it_and_lets_it_pass() -> None:

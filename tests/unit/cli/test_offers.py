@@ -58,7 +58,7 @@ def test_a_queued_job_has_no_gpus_that_another_tier_could_have(answering: Answer
     queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
     quota = a_quota(uses("other", 4, "gpu-serving"), rows={None: 4})
     said = explains(answering, tmp_path, "job/later", quota, queued, **{JOBS: [job]})
-    assert "No other tier is open to it: the total is at 4 of 4 GPUs" in said
+    assert "No other tier is open to it: in TenantQuota/alpha the total is at 4 of 4 GPUs" in said
 
 
 @pytest.mark.parametrize("has_room", [True, False])
@@ -176,7 +176,7 @@ def test_a_gang_that_never_fits_reads_that_it_never_starts(answering: Answering,
     job = of_tier(a_job(a_pod().asking(2), name="later", parallelism=3), "gpu-batch")
     queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
     said = explains(answering, tmp_path, "job/later", a_quota(rows={None: 4}, onExceed="Hold"), queued, **{JOBS: [job]})
-    assert "can never start: tenant alpha may use 4 of the total, and all its pods ask for 6" in said
+    assert "can never start: it asks for 6 GPUs in all, but tenant alpha may use 4 of the total" in said
 
 
 def test_what_is_reserved_for_itself_closes_no_tier(answering: Answering, tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:
 
 def test_a_tier_whose_row_can_never_hold_all_pods_is_not_offered() -> None:
     """A workload whose pods count one by one is refused as a whole if its label names such a tier."""
-    assert first_change(2).endswith("gpu-batch of TenantQuota/alpha allows 2 GPUs, and all of its pods ask for 4.")
+    said = "gpu-batch of TenantQuota/alpha allows 2 GPUs, but this workload asks for 4 in all."
+    assert first_change(2).endswith(said)
 
 
 def test_a_tier_whose_row_is_full_is_not_offered() -> None:
@@ -67,7 +68,8 @@ def test_a_tier_whose_row_is_full_is_not_offered() -> None:
     assert first_change(tenant=rows, used=used).endswith("gpu-tiers.dev/tier=gpu-batch")
     total = a_tenant().allowing(4)
     assert first_change(tenant=total, used=used) == (
-        "No other tier is open to it: the total is at 3 of 4 GPUs of TenantQuota/alpha without it, and it asks for 2."
+        "No other tier is open to it: in TenantQuota/alpha the total is at 3 of 4 GPUs without this workload, which "
+        "asks for 2."
     )
 
 

@@ -114,8 +114,11 @@ def a_queue(**spec: object) -> Tree:
 
 
 ORDERS = {
-    "Strict": ({}, "The order is Strict (holdOrder of TenantQuota/alpha): a workload that has room waits behind"),
-    "Strict for a while": ({"reserveSeconds": 1800}, "until that has been first for 1800 s (reserveSeconds)"),
+    "Strict": ({}, "The order is Strict (holdOrder of TenantQuota/alpha): a workload waits behind an earlier one"),
+    "Strict for a while": (
+        {"reserveSeconds": 1800},
+        "until the earlier one has been first for 1800 s (reserveSeconds)",
+    ),
     "BestEffort": ({"holdOrder": "BestEffort"}, "The order is BestEffort (holdOrder of TenantQuota/alpha): a workload"),
 }
 
@@ -157,10 +160,11 @@ def test_nobody_is_offered_a_tier_that_they_may_not_name(answering: Answering, t
 
 
 @pytest.mark.parametrize(
-    ("asked_about", "whose"), [("large", "Its own"), ("small", "Pod/large comes before it, and its own")]
+    ("asked_about", "whose", "scaled"),
+    [("large", "Its own", "it"), ("small", "Pod/large comes before it, and its own", "Pod/large")],
 )
 def test_nobody_is_told_to_wait_for_a_workload_that_fills_the_row_by_itself(
-    answering: Answering, tmp_path: Path, asked_about: str, whose: str
+    answering: Answering, tmp_path: Path, asked_about: str, whose: str, scaled: str
 ) -> None:
     """Somebody scaled it to 6 GPUs, and the row allows 4."""
     queued = [a_stored_pod(name, gate="gpu-tiers.dev/quota") for name in ("large", "small")]
@@ -171,7 +175,7 @@ def test_nobody_is_told_to_wait_for_a_workload_that_fills_the_row_by_itself(
     maker = {"metadata": {"name": "web", "namespace": "team-alpha", "uid": "uid-large"}}
     api = ApiOfObjects(lists(*queued, runs, quotas=(a_queue(),), **{"/apis/apps/v1/replicasets": [maker]}))
     lines = says(answering, tmp_path, api, "why-pending", asked_about)
-    said = f"{whose} pods use 2 of the 4 GPUs of gpu-batch, so waiting does not help: scale it down."
+    said = f"{whose} pods use 2 of the 4 GPUs of gpu-batch, so waiting does not help: scale {scaled} down."
     assert lines[2].endswith(said)
     assert "by itself" not in lines[2]
 

@@ -59,9 +59,9 @@ def test_without_the_template_a_person_reads_what_is_missing() -> None:
         "PyTorchJob team-alpha/ranker (standard input:2)\n"
         "  tier: -\n"
         "  type: training, by its kind, PyTorchJob/ranker\n"
-        "  warning: ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not "
-        "counted; the pods are refused until it can be read\n"
-        "  its pod refused: ResourceClaimTemplate/gpus is not among the objects given; without it gpu-tiers can't "
+        "  warning: ResourceClaimTemplate/gpus is not among the objects given, so GPUs that the claim may ask for are "
+        "not counted; the pods are refused until the claim can be read\n"
+        "  its pod refused: ResourceClaimTemplate/gpus is not among the objects given, so gpu-tiers can't "
         "choose a tier [unreadable]\n\n"
     )
 

@@ -56,8 +56,8 @@ async def of_explain(cluster: Any) -> object:
 @pytest.mark.parametrize(
     ("asked", "advice"),
     [
-        (of_lint, "--policy FILE looks at a policy file alone, and asks no cluster"),
-        (of_posture, "--policy FILE looks at a policy file alone, and asks no cluster"),
+        (of_lint, "--policy FILE looks only at a policy file, and asks no cluster"),
+        (of_posture, "--policy FILE looks only at a policy file, and asks no cluster"),
         (of_explain, "name the policy file with --policy"),
     ],
 )

@@ -243,7 +243,7 @@ async def test_hours_are_used_up_told_before_and_new_in_the_next_month() -> None
         assert not site.tenants()[0].spent
     assert site.events[0][1] == (
         "64.8 of 80 GPU-hours of gpu-training are used, 81 % (new hours on 1 February 2026, 00:00 Europe/Berlin); "
-        "what runs now uses them up on 1 January 2026, 10:00 Europe/Berlin"
+        "the running pods use up the rest on 1 January 2026, 10:00 Europe/Berlin"
     )
     site.now = NEW_YEAR + 10 * HOUR + 1
     await site.look()

@@ -22,7 +22,7 @@ def said(labels: Mapping[str, str], *tenants: object) -> list[str]:
 def test_a_mode_that_is_none(value: str, likely: str) -> None:
     (sentence,) = said({"gpu-tiers.dev/mode": value})
     assert sentence.startswith(
-        f'[unknown-mode] label gpu-tiers.dev/mode: "{value}" is no mode, so that of the installation'
+        f'[unknown-mode] label gpu-tiers.dev/mode: "{value}" is no mode, so the mode of the installation applies'
     )
     assert sentence.endswith(f"; did you mean {likely}?")
 

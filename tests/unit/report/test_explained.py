@@ -39,7 +39,7 @@ def test_a_workload_that_nobody_labelled_is_labelled() -> None:
     assert first == (
         "kubectl label job/train -n alpha --overwrite gpu-tiers.dev/tier=TIER (one of gpu-serving, gpu-batch)"
     )
-    assert second.startswith("It counts for pods that are created after it")
+    assert second.startswith("The label counts for pods that are created after it")
     assert third == "For all workloads like it, your platform team can change workloadTypes.training of the policy."
 
 
@@ -90,7 +90,7 @@ def test_a_rollout_replaces_existing_pods_and_a_cronjob_makes_others() -> None:
     assert first == "kubectl label deployment/web -n alpha --overwrite gpu-tiers.dev/tier=gpu-batch"
     assert second == f"Existing pods keep gpu-serving until they are replaced: {RESTART}"
     (_, later) = said("workload-type", owner="cronjob/nightly", **batch)
-    assert later.startswith("It counts for pods that are created after it")
+    assert later.startswith("The label counts for pods that are created after it")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def mode_of_file(mode: str) -> str:
 RELEASE = "gpu-tiers"
 
 NAME_IT = "name the policy file with --policy"
-ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
+ALONE = "--policy FILE looks only at a policy file, and asks no cluster"
 """The advice if a cluster has no or several installations: for commands that accept --policy, and for `lint`."""
 
 

@@ -240,7 +240,7 @@ async def _with_changes(
     if command and how.surges:
         surging = closed_tiers(decided, replace(situation, ledger=asked.ledger), together=together)
         if any(surging[each] and not closed[each] for each in closed):
-            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, as there is room for no pod more)"
+            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, because there is no room for another pod)"
     return replace(there, changes=tuple(tier_changes(document, there, given, decided, closed, command)))
 
 
@@ -370,7 +370,7 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
 def _autoscaler_shown(decision: Decision | None, there: Pod | None) -> str:
     """Return what a new pod would tell autoscalers, "" for nothing, and whether the existing pod `there` lacks it."""
     plan = decision.autoscaler if decision else NO_PLAN
-    return f"{plan.said}; the pod lacks them" if there and plan.annotations else plan.said
+    return f"{plan.said}; the pod lacks these annotations" if there and plan.annotations else plan.said
 
 
 def _has(pod: Pod, plan: HookPlan) -> bool:

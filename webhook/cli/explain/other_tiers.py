@@ -89,7 +89,7 @@ def _obstacles(
     needs = whole if together else charge
     if (row := never_fits(whole if tenant.on_exceed != "Demote" else needs, tenant)) is not None:
         hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
-        yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"
+        yield f"{hard}, but this workload asks for {written(whole.gpus)} in all"
     usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name), own=situation.own)
     short = shortfall((needs,), tenant, usage)
     if short is not None and not tenant.holds_on(tier.name, charge.flavor):
@@ -97,5 +97,5 @@ def _obstacles(
         yield (
             f"{quota}: {used}"
             if short.row.spent
-            else f"{used} of {quota} without it, and it asks for {written(needs.gpus)}"
+            else f"in {quota} {used} without this workload, which asks for {written(needs.gpus)}"
         )

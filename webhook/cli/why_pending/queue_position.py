@@ -223,7 +223,7 @@ async def _stuck(
             of = f"of the {written_gpus(row.hard)} of {row.subject}"
             uses = f"own pods use {written(own)} {of}" if own else f"pods may use {written(row.hard)} {of}"
             helps = f"at most {start} of its {each.pods} queued pods can start" if start else "waiting does not help"
-            return f"{subject} {uses}, so {helps}: scale it down."
+            return f"{subject} {uses}, so {helps}: scale {'it' if each is place else each.workload} down."
     return ""
 
 

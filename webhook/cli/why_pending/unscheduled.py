@@ -293,9 +293,11 @@ def _own_claims(pod: Pod, tree: Tree, claims: tuple[DeviceClaim, ...]) -> Iterat
         name = entry.resource_claim_name or made.get(entry.name)
         found = by_key.get(f"{namespace}/{name}")
         if found is None:
-            yield Room(
-                entry.source, (f"It waits for its claim {entry.name}: there is none of {entry.source} yet.",), None
+            source = entry.source
+            lacks = (
+                f"{source} does not exist" if entry.resource_claim_name else f"no ResourceClaim was made from {source}"
             )
+            yield Room(source, (f"It waits for its claim {entry.name}: {lacks} yet.",), None)
         else:
             yield found
 
@@ -304,7 +306,7 @@ def _rooms_of(claim: DeviceClaim, waiting: Waiting, nodes: list[NodeForPod], use
     node_names = [use.there.devices[key].node for key, _ in claim.allocated_devices() if key in use.there.devices]
     if node_names:
         asks = f"ResourceClaim {claim.key}"
-        yield Room(asks, (f"{asks} holds its devices on {node_names[0]} already, so it can start there alone.",), None)
+        yield Room(asks, (f"{asks} holds its devices on {node_names[0]} already, so it can start only there.",), None)
     elif not claim.is_allocated:
         yield from (room_by_devices(waiting, wanted, nodes, use) for _, wanted in claim.wanted())
 

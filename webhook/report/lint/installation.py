@@ -37,7 +37,7 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     if not any(_ours(snapshot)):
         return
     if not any(each.keeps_gates for each in snapshot.admission_policies):
-        yield Mistake("ValidatingAdmissionPolicy", f"none of gpu-tiers whose name ends with {OF_GATES} is there")
+        yield Mistake("ValidatingAdmissionPolicy", f"gpu-tiers has none whose name ends with {OF_GATES}")
     for each in snapshot.admission_policies:
         if not each.actions:
             yield Mistake(str(each), "no binding names it, so the API server does not ask it")
@@ -75,7 +75,7 @@ def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for each in _ours(snapshot):
         keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {NAME_LABEL}
         if keys:
-            yield Mistake(str(each), f"asks only where the label {some_of(sorted(keys))} allows it")
+            yield Mistake(str(each), f"leaves out namespaces or objects by the label {some_of(sorted(keys))}")
 
 
 @rule("later-webhook", Severity.WARNING, "configurations")
@@ -156,7 +156,7 @@ def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     found, published = snapshot.installed, snapshot.installed.published
     if published is None or not (found.gone or published.problem):
         return
-    active = f"that of {published.since} stays active" if published.since or found.gone else "none is active"
+    active = f"the policy of {published.since} stays active" if published.since or found.gone else "none is active"
     what = f"was not taken, {active}: {clauses_once(published.problem)}"
     if found.gone:
         what = f"does not exist, so no new replica can start; {active}"
@@ -175,7 +175,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     if found.published is None:
         yield Mistake(f"ConfigMap {active_map_of(found.where)}", "no replica has reported which policy is active")
     elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
-        yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is still active")
+        yield Mistake(f"ConfigMap {found.where}", f"was changed; the policy of {found.published.since} is still active")
 
 
 @rule("replica-differs", Severity.WARNING, "read_active_policy", "replica", line="replica")

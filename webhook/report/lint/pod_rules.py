@@ -120,7 +120,7 @@ def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         shielded = [pod for pod in covered if pod.node and pod.tier != top]
         if shielded:
             tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
-            yield Mistake(where, f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}")
+            yield Mistake(where, f"allows no disruption of {number_of(len(shielded), 'pod')} with GPUs, of {tiers}")
 
 
 @rule("gated-counts-as-down", Severity.WARNING, "pods", "budgets")
@@ -129,9 +129,8 @@ def gated_counts_as_down(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for where, covered in _spent_budgets(snapshot):
         queued, running = sum(pod.queued for pod in covered), sum(bool(pod.node) for pod in covered)
         if queued and running:
-            what = f"{number_of(queued, 'pod')} that wait{'s' if queued == 1 else ''} for quota"
-            spared = f"{number_of(running, 'pod')} that run{'s' if running == 1 else ''}"
-            yield Mistake(where, f"{what}, so it spares {spared}")
+            what = f"counts {number_of(queued, 'pod')} that wait{'s' if queued == 1 else ''} for quota as unavailable"
+            yield Mistake(where, f"{what}, so it allows no disruption of {number_of(running, 'running pod')}")
 
 
 def _spent_budgets(snapshot: ClusterSnapshot) -> Iterator[tuple[str, list[PodSummary]]]:
@@ -150,7 +149,8 @@ def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
         makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
         if len(makers) > 1 and snapshot.policy.evicted_by(tier).get("tiers"):
-            yield Mistake(f"tier {tier.name}", f"of {some_of(sorted(makers))} kube-scheduler evicts what started last")
+            what = f"among {some_of(sorted(makers))} kube-scheduler evicts the pod that started last"
+            yield Mistake(f"tier {tier.name}", what)
 
 
 @rule("no-room-for-costs", Severity.WARNING)

@@ -65,7 +65,7 @@ def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             bearers.setdefault(key, []).append(pod)
     for key, pods in bearers.items():
         who = f"{number_of(len(pods), 'pod')} with GPUs: {some_of(pod.made_by for pod in pods)}"
-        yield Mistake(f"label {key}", f"means nothing; did you mean {likely_key(key)}? It is on {who}")
+        yield Mistake(f"label {key}", f"means nothing, and is on {who}; did you mean {likely_key(key)}?")
 
 
 @rule("namespace-label", Severity.WARNING, "namespaces", "tenants")
@@ -96,8 +96,8 @@ def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     others = {kind: _tier_of(kind, snapshot) for kind in (WorkloadType.TRAINING, WorkloadType.BATCH)}
     above = [f"{kind} ({tier.name})" for kind, tier in others.items() if tier and tier.value > serving.value]
     if above:
-        evicted = "" if policy.adoption else ", and evicts it"
-        yield Mistake(f"tier {serving.name}", f"serving gets it; {some_of(above)} ranks above{evicted}")
+        evicted = "" if policy.adoption else ", and evicts serving"
+        yield Mistake(f"tier {serving.name}", f"serving gets it; {some_of(above)} ranks above it{evicted}")
 
 
 @rule("never-for-training", Severity.WARNING)
@@ -289,7 +289,7 @@ def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         if len(bounded) > 1 and total > there:
             ranked = sorted(bounded, key=lambda name: -bounded[name])
             shares = some_of(f"{name} {written(bounded[name])}" for name in ranked)
-            what = f"all tenants may use {written(total)} GPUs of it ({shares}); {_there(there, flavor)}"
+            what = f"all tenants together may use {written(total)} GPUs of it ({shares}); {_there(there, flavor)}"
             yield Mistake(f"tier {highest.name} on {flavor}" if flavor else f"tier {highest.name}", what)
 
 

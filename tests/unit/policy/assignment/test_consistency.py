@@ -10,7 +10,7 @@ from webhook.policy.decide import assignment_of
 from webhook.policy.values.tiers import PriorityClass, live_class
 
 BATCH = a_pod().of_class("gpu-batch")
-FIXED = "a pod's tier is fixed when it is created. `gpu-tiers explain {}` says what changes it"
+FIXED = "a pod's tier is fixed when it is created. `gpu-tiers explain {}` says how new pods get another tier"
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 
 DRIFTS: list[tuple[PodBuilder, PodBuilder, str | None]] = [

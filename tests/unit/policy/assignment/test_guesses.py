@@ -21,7 +21,7 @@ from webhook.policy.assignment.steps import type_warnings
 VLLM = a_pod().running("vllm", "serve").asking(name="second")
 CHAT_SERVER = a_pod("chat-server").asking(name="second")
 JUPYTER = a_pod().running("jupyter").asking(name="second")
-TOO_WEAK = "is hinted: too weak to raise the tier, raiseBy is Shown"
+TOO_WEAK = "hinted, too weak to raise the tier; raiseBy is Shown"
 ALL_BUT_INTERACTIVE = "gpu-training, gpu-serving or gpu-batch"
 TORCHRUN = a_pod("x").running("torchrun", "main.py").asking()
 
@@ -66,7 +66,7 @@ def test_a_job_that_runs_torchrun_gets_what_raise_by_lets_it_have(raise_by: str,
 @pytest.mark.parametrize(
     ("type_", "said"),
     [
-        ("serving", f'workload-type: - (serving, a guess from its name ("server"), {TOO_WEAK})'),
+        ("serving", f'workload-type: - (serving, a guess from its name ("server"): {TOO_WEAK})'),
         ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
     ],
 )
@@ -79,7 +79,7 @@ def test_the_trace_says_that_a_guess_was_not_used_only_where_it_was(type_: str, 
 def test_a_hint_does_not_throw_the_usual_use_of_the_kind_away() -> None:
     found = assigned(a_pod("x").running("python", "main.py").asking(), a_job(name="train-bert"))
     assert deciding_line(found) == "workload-type: batch, by the usual use of its kind, Job/train-bert"
-    assert words(found.trace)[-1].endswith(f'(training, a guess from its name ("train"), {TOO_WEAK})')
+    assert words(found.trace)[-1].endswith(f'(training, a guess from its name ("train"): {TOO_WEAK})')
 
 
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:

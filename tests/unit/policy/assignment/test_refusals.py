@@ -67,14 +67,14 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
         lambda: a_tier_request(pod().of_tier("gpu-batch").in_group("gang"), group="gpu-training"),
         (
             f"{LABEL}: gpu-batch, but its PodGroup/gang is gpu-training; a group and its pods share one tier: "
-            "write the group's, or leave it out"
+            "write the group's tier, or leave the field out"
         ),
     ),
     "a class against the group": (
         lambda: a_tier_request(pod().of_class("gpu-batch").in_group("gang"), group="gpu-training"),
         (
             "spec.priorityClassName: gpu-batch, but its PodGroup/gang is gpu-training; a group and its pods share one "
-            "tier: write the group's, or leave it out"
+            "tier: write the group's tier, or leave the field out"
         ),
     ),
     "a group without a tier": (
@@ -109,17 +109,17 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a ceiling that names no tier": (
         lambda: a_tier_request(pod().of_tier("gpu-batch"), tenant=beta(maxTier="gold")),
         (
-            f"{LABEL}: gpu-batch is not for tenant beta; it may use none, because its maxTier (gold) names no tier of "
-            "the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. Ask your platform team to "
-            "correct TenantQuota/beta"
+            f"{LABEL}: gpu-batch is not for tenant beta; the tenant may use none, because its maxTier (gold) names no "
+            "tier of the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. Ask your platform "
+            "team to correct TenantQuota/beta"
         ),
     ),
     "tiers of which the policy has none": (
         lambda: a_tier_request(pod().of_tier("gpu-batch"), tenant=beta(allowedTiers=["gold", "silver"])),
         (
-            f"{LABEL}: gpu-batch is not for tenant beta; it may use none, because its allowedTiers (gold, silver) "
-            "names no tier of the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. Ask your "
-            "platform team to correct TenantQuota/beta"
+            f"{LABEL}: gpu-batch is not for tenant beta; the tenant may use none, because its allowedTiers (gold, "
+            "silver) names no tier of the policy; known tiers: gpu-training, gpu-serving, gpu-batch, gpu-interactive. "
+            "Ask your platform team to correct TenantQuota/beta"
         ),
     ),
     "a kept class above the ceiling": (
@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
         lambda: a_tier_request(pod(), policy=a_policy(namespacesWithoutTenant="Deny")),
         (
             "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
-            "ask your platform team for one"
+            "ask your platform team to add the namespace to a tenant"
         ),
     ),
     "a label without GPUs and without a tenant": (
@@ -167,14 +167,14 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
         ),
         (
             "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
-            f"remove {LABEL}, or ask your platform team for one"
+            f"remove {LABEL}, or ask your platform team to add the namespace to a tenant"
         ),
     ),
     "a launcher's gang without a tenant": (
         lambda: a_tier_request(a_pod().running("mpirun"), an_mpijob(), policy=a_policy(namespacesWithoutTenant="Deny")),
         (
             "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
-            "ask your platform team for one"
+            "ask your platform team to add the namespace to a tenant"
         ),
     ),
     "a tenant's default that is no tier": (

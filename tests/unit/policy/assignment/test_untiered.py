@@ -9,7 +9,7 @@ from tests.builders.world import FakeApi
 from webhook.objects.refusal import Refused
 
 REFUSE = a_policy(untiered="Refuse")
-LABEL = "label it gpu-tiers.dev/tier, whose value is one of"
+LABEL = "write the label gpu-tiers.dev/tier, whose value is one of"
 ALL = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TORCHRUN = a_pod().asking(command=["torchrun", "train.py"])
 
@@ -26,7 +26,8 @@ def test_what_names_no_tier_is_refused_with_those_that_it_may_choose() -> None:
     assert refusal(TORCHRUN, tenant=beta).endswith(f"{LABEL} gpu-batch, gpu-interactive")
     assert refusal(a_pod().asking(), a_notebook()).endswith(f"{LABEL} gpu-batch, gpu-interactive")
     spare = a_tenant("spare", maxTier="gpu-interactive")
-    assert refusal(TORCHRUN, tenant=spare).endswith("label it gpu-tiers.dev/tier, whose value is gpu-interactive")
+    said = "write the label gpu-tiers.dev/tier, whose value is gpu-interactive"
+    assert refusal(TORCHRUN, tenant=spare).endswith(said)
 
 
 def test_a_default_is_nobody_s_choice() -> None:
@@ -101,7 +102,7 @@ async def test_a_cluster_that_names_no_tier_reads_that_first_and_then_the_floor_
     assert first.sentence.endswith(f"names no tier, and the policy leaves the choice to you: {LABEL} {ALL}")
     assert "GPUs" not in first.sentence
     then = await world.validate(cluster.of_tier("gpu-batch"))
-    assert "tenant alpha: the total allows 12 GPUs; this RayCluster asks for at least 16 of 32. " in then.sentence
+    assert "tenant alpha: the total allows 12 GPUs; this RayCluster asks for at least 16, at most 32. " in then.sentence
     assert "in all" not in then.sentence
     roomy = FakeApi(a_tenant().allowing("16"), policy=REFUSE)
     assert (await roomy.validate(cluster.of_tier("gpu-batch"))).allowed

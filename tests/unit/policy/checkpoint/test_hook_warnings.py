@@ -180,8 +180,8 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {},
         [
             (
-                "[sidecar-ends-first] container cloud-sql-proxy ends at once, while main still "
-                "saves; make it a native sidecar"
+                "[sidecar-ends-first] while main saves, container cloud-sql-proxy has already ended: "
+                "make it a native sidecar"
             )
         ],
     ),
@@ -286,8 +286,8 @@ def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
     with pytest.raises(Refused) as refused:
         warned(noted(a_trainer(ports=[{"name": "web", "containerPort": 80}]), "http", port="admin"))
     assert sentence(refused.value.refusal) == (
-        f'metadata.annotations[{KIND}-port]: no container of the pod has a port named "admin"; write its number, or '
-        "name it under ports"
+        f'metadata.annotations[{KIND}-port]: no container of the pod has a port named "admin"; write the port\'s '
+        "number, or declare the name under ports"
     )
 
 

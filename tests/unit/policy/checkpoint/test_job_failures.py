@@ -22,7 +22,7 @@ COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "st
 FAIL = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 FAIL_INDEX = {"action": "FailIndex", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; let podFailurePolicy ignore DisruptionTarget"
-EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before one on DisruptionTarget"
+EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before a rule on DisruptionTarget"
 
 
 def on_codes(operator: str, *values: int, action: str = "FailJob") -> dict[str, Any]:
@@ -127,7 +127,7 @@ JOB_SETS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "a code comes first, and another rule of the JobSet": (
         restarting(3, ON_LIMIT),
         a_spec(on_codes("NotIn", 0), IGNORE),
-        [EXIT_CODE.replace("{}.podFailurePolicy.rules[0]", "spec.replicatedJobs[0].template.spec.podFailurePol…")],
+        [EXIT_CODE.replace("{}.podFailurePolicy.rules[0]", "spec.replicatedJobs[0].template.spec.podFailure…")],
     ),
     "each preemption takes a restart": (restarting(3), a_spec(FAIL), [COUNTED.format(3)]),
     "no restart is left": (restarting(0), a_spec(FAIL), [COUNTED.format(0)]),
@@ -234,7 +234,7 @@ RUNTIMES: dict[str, tuple[dict[str, Any], list[str]]] = {
         NEVER | a_spec(on_codes("In", 143)),
         [
             EXIT_CODE.partition("{}")[0]
-            + "runtime.replicatedJobs[0].template.spec.podFailure… acts on exit code 143 before one on DisruptionTarget"
+            + "runtime.replicatedJobs[0].template.spec.podFail… acts on exit code 143 before a rule on DisruptionTarget"
         ],
     ),
 }
@@ -272,7 +272,7 @@ def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, po
     replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
     tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
     sentence = (
-        f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
+        f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode retries exit code 143"
     )
     wanted = [f"[replicas-never] {sentence}"] if policy in FAILS[kind.kind] else []
     assert [*words(job_warnings(tree, kind, adds=True))] == wanted

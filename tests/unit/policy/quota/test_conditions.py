@@ -253,10 +253,12 @@ def gangs_whole(*stranded: StrandedGang, **count: str) -> tuple[str, str, str]:
 
 def test_a_gang_that_holds_gpus_and_cannot_run_is_named():
     old = StrandedGang("uid", "PyTorchJob.kubeflow.org", "a-dev", "old", Decimal(6), Decimal(8))
-    message_of = "PyTorchJob/old in a-dev holds 6 of 8 GPUs: the quota has no room for the rest, so it can't run. "
-    assert gangs_whole(old) == ("False", "Stranded", message_of + "Raise the quota, or delete it.")
+    message_of = (
+        "PyTorchJob/old in a-dev holds 6 of 8 GPUs: the quota has no room for the rest, so the gang can't run. "
+    )
+    assert gangs_whole(old) == ("False", "Stranded", message_of + "Raise the quota, or delete the gang.")
     many = gangs_whole(*[replace(old, name=f"old-{number}") for number in range(7)])[2]
     assert "PyTorchJob/old-4 in a-dev holds 6 of 8 GPUs and 2 more: the quota has no room" in many
-    assert many.endswith("so none can run. Raise the quota, or delete one.")
+    assert many.endswith("so none of these gangs can run. Raise the quota, or delete a gang.")
     assert gangs_whole() == ("True", "Whole", "")
     assert gangs_whole(repairing="it is being rebuilt") == ("Unknown", "Repairing", "")

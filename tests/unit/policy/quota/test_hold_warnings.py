@@ -16,7 +16,7 @@ from webhook.policy.workloads.kind_table import BUILT_IN
 ROLLING, CANARY = "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.canary.maxSurge"
 OF_GROUPS = "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge"
 LWS = "leaderworkerset.x-k8s.io/LeaderWorkerSet"
-DEADLINE = "activeDeadlineSeconds 60 runs on while its pods wait for quota; allow more, or suspend it"
+DEADLINE = "activeDeadlineSeconds 60 runs on while pods wait for quota; allow more, or suspend the workload"
 CLOCK = {"activeDeadlineSeconds": 60}
 
 
@@ -25,7 +25,7 @@ def rolling(**fields: object) -> dict[str, Any]:
 
 
 def surge(field: str) -> str:
-    return f"its rollouts wait beside their old pods; set {field}: 0"
+    return f"a rollout waits for its old pods' quota; set {field}: 0"
 
 
 def schedule(policy: str) -> str:
@@ -65,7 +65,7 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     "a schedule": ("batch/CronJob", {}, schedule("Allow")),
     "a schedule that replaces": ("batch/CronJob", {"concurrencyPolicy": "Replace"}, schedule("Replace")),
     "one that forbids": ("batch/CronJob", {"concurrencyPolicy": "Forbid"}, ""),
-    "in order": ("apps/StatefulSet", {"replicas": 2}, "OrderedReady: each pod waits"),
+    "in order": ("apps/StatefulSet", {"replicas": 2}, "OrderedReady queues each pod"),
     "in order, but one": ("apps/StatefulSet", {}, ""),
     "in parallel": ("apps/StatefulSet", {"replicas": 2, "podManagementPolicy": "Parallel"}, ""),
     "on each node": ("apps/DaemonSet", {}, "counts as unavailable"),

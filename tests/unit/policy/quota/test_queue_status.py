@@ -103,7 +103,7 @@ def test_what_a_pod_reads() -> None:
     )
     text = why_queued(Decimal("0.5"), "alpha", None, "", (1, 7))
     assert sentence(text) == (
-        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and nobody before it keeps it back; "
+        "waits for 0.5 GPUs: there is room in the quota of tenant alpha, and no earlier workload blocks it; "
         "position 1 of 7"
     )
 

@@ -13,7 +13,7 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 ROW = QuotaRow(Decimal(6), "gpu-training")
 HOLDS = Tenant("alpha", rows=(ROW,), on_exceed="Hold")
 USED = {ROW: Decimal(5)}
-IF = "If that has not changed when a run begins,"
+IF = "If there is no more room when a run begins,"
 
 
 def asking(gpus: int) -> list[Charge]:

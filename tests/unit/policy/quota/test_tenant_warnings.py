@@ -50,8 +50,11 @@ def test_a_tier_that_the_policy_has_not(spec: dict[str, object], where: str, nam
 def test_a_tier_that_the_ceiling_forbids() -> None:
     tenant = a_tenant(maxTier="gpu-batch", defaultTier="gpu-serving").allowing(4).allowing(2, tier="gpu-training")
     assert said(tenant) == [
-        "[above-ceiling] spec.defaultTier: gpu-serving is above spec.maxTier, gpu-batch; no pod may have it",
-        "[above-ceiling] spec.quotas[1].tier: gpu-training is above spec.maxTier, gpu-batch; no pod may have it",
+        "[above-ceiling] spec.defaultTier: gpu-serving is above spec.maxTier, gpu-batch; no pod may have gpu-serving",
+        (
+            "[above-ceiling] spec.quotas[1].tier: gpu-training is above spec.maxTier, gpu-batch; no pod may have "
+            "gpu-training"
+        ),
     ]
 
 
@@ -63,7 +66,7 @@ def test_nothing_is_above_a_ceiling_that_is_no_tier() -> None:
 def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
     tenant = a_tenant(onExceed="Demote", demoteTo=["gpu-serving", "gpu-batch"]).allowing(2, tier="gpu-serving")
     (sentence,) = said(tenant)
-    assert sentence.startswith("[demotes-not-there] spec.demoteTo[0]: gpu-serving is below the tier of no row")
+    assert sentence.startswith("[demotes-not-there] spec.demoteTo[0]: no row is of a tier above gpu-serving")
 
 
 def test_a_flavor_that_the_policy_has_not() -> None:
@@ -78,7 +81,7 @@ def test_a_row_that_no_resource_quota_can_say() -> None:
     assert said(tenant.having("spec.backstop", "ResourceQuota")) == [
         (
             "[not-rendered] spec.quotas[1]: a ResourceQuota can't count by resourceFlavor; "
-            "the backstop lacks this row, and gpu-tiers alone holds it"
+            "the backstop lacks this row, so only gpu-tiers enforces it"
         )
     ]
 

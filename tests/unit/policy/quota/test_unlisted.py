@@ -148,8 +148,8 @@ async def test_what_the_policy_refuses_is_refused_by_its_name() -> None:
     slices = a_pod().asking(2, resource=SHARED)
     says = (
         f"spec.containers[0].resources: {SHARED} looks like GPUs, and the policy does not list it; ask for a resource "
-        f'that it lists, or have the platform team add {{name: {SHARED}, weight: "1"}} to its resources, with the '
-        'weight "0" if it is no GPU'
+        f'that the policy lists, or have the platform team add {{name: {SHARED}, weight: "1"}} to the policy\'s '
+        f'resources, with the weight "0" if {SHARED} is no GPU'
     )
     assert (await world.validate(slices)).sentence == says
     assert (await world.validate(a_deployment(slices))).sentence == f"spec.template.{says}"

@@ -30,7 +30,7 @@ def with_classes(*others: PriorityClass) -> ClusterSnapshot:
 
 def test_serving_below_training_is_what_the_four_tier_preset_does() -> None:
     assert found("serving-below-others", a_cluster()) == [
-        "tier gpu-serving: serving gets it; training (gpu-training) ranks above, and evicts it"
+        "tier gpu-serving: serving gets it; training (gpu-training) ranks above it, and evicts serving"
     ]
     for preset in ("three-tier", "inference-first"):
         assert found("serving-below-others", a_cluster(a_policy(preset))) == []

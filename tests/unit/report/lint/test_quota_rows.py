@@ -30,7 +30,7 @@ def test_quotas_that_do_not_fit_together() -> None:
     beta = a_tenant("beta", namespace="team-beta").allowing(3, tier="gpu-training").allowing(3, tier="gpu-batch")
     tenants = active(a_tenant().allowing(8).view(), beta.view())
     assert found("quotas-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == [
-        "tier gpu-training: all tenants may use 11 GPUs of it (alpha 8, beta 3); the cluster has 8"
+        "tier gpu-training: all tenants together may use 11 GPUs of it (alpha 8, beta 3); the cluster has 8"
     ]
     assert found("quotas-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(), a_gpu_node("n2")))) == []
 
@@ -53,9 +53,7 @@ def test_a_demotion_that_leads_nowhere() -> None:
     """A row without a tier counts the lower tiers too."""
     alpha = a_tenant(onExceed="Demote").allowing(8)
     (line,) = found("quota-without-effect", a_cluster(tenants=active(alpha.view())))
-    assert line.startswith(
-        "TenantQuota/alpha: spec.onExceed: Demote, but no row is of a tier with an allowed one below"
-    )
+    assert line.startswith("TenantQuota/alpha: spec.onExceed: Demote, but no row has a lower tier to demote pods to")
     train = alpha.allowing(4, tier="gpu-training")
     assert found("quota-without-effect", a_cluster(tenants=active(train.view()))) == []
     batch = alpha.allowing(4, tier="gpu-batch")
@@ -65,7 +63,7 @@ def test_a_demotion_that_leads_nowhere() -> None:
 def test_a_demotion_to_a_tier_that_is_below_no_row() -> None:
     alpha = a_tenant(onExceed="Demote", demoteTo=["gpu-training", "gpu-batch"]).allowing(8, tier="gpu-training")
     (line,) = found("quota-without-effect", a_cluster(tenants=active(alpha.view())))
-    assert line.startswith("TenantQuota/alpha: spec.demoteTo[0]: gpu-training is below the tier of no row")
+    assert line.startswith("TenantQuota/alpha: spec.demoteTo[0]: no row is of a tier above gpu-training")
 
 
 def test_lending_into_a_tier_that_evicts() -> None:

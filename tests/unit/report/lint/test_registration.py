@@ -67,7 +67,7 @@ def test_the_policy_that_keeps_gates_shut_is_missing_or_denies_no_more() -> None
 
     assert found("guard-missing", with_guard("Deny")) == []
     assert found("guard-missing", registered(validating(), admission_policies=(own,))) == [
-        "ValidatingAdmissionPolicy: none of gpu-tiers whose name ends with -hold is there"
+        "ValidatingAdmissionPolicy: gpu-tiers has none whose name ends with -hold"
     ]
     assert found("guard-missing", with_guard()) == [
         "ValidatingAdmissionPolicy/gpu-tiers-hold: no binding names it, so the API server does not ask it"
@@ -121,7 +121,7 @@ def test_another_webhook_that_is_asked_about_pods_after_ours() -> None:
 def test_a_label_by_which_a_namespace_or_a_pod_exempts_itself() -> None:
     by_label = {"matchLabels": {"gpu-tiers": "on"}}
     assert found("exempt-by-label", registered(mutating(namespaceSelector=by_label), validating())) == [
-        "MutatingWebhookConfiguration/zz-gpu-tiers: asks only where the label gpu-tiers allows it"
+        "MutatingWebhookConfiguration/zz-gpu-tiers: leaves out namespaces or objects by the label gpu-tiers"
     ]
     assert found("exempt-by-label", registered(mutating(), validating(objectSelector=by_label))) != []
 
@@ -151,9 +151,9 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
 def test_a_misspelt_label_is_reported_with_those_that_bear_it() -> None:
     train = [a_listed_pod(f"train-{each}", job="train", labels={"gpu-tiers.dev/teir": "x"}) for each in range(2)]
     web = a_listed_pod("web", labels={"gpu-tiers.dev/tier": "gpu-batch", "app": "web"})
-    bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"
+    bearers = "2 pods with GPUs: Job/train in team-alpha"
     assert found("unknown-label", a_cluster(pods=(*train, web))) == [
-        f"label gpu-tiers.dev/teir: means nothing; did you mean gpu-tiers.dev/tier? {bearers}"
+        f"label gpu-tiers.dev/teir: means nothing, and is on {bearers}; did you mean gpu-tiers.dev/tier?"
     ]
 
 
@@ -163,8 +163,8 @@ def test_a_label_of_a_namespace_that_says_nothing() -> None:
     spaces = (Namespace("team-alpha", labels), Namespace("quiet", {"gpu-tiers.dev/mode": "warn"}))
     assert found("namespace-label", a_cluster(namespaces=spaces, tenants=active(alpha))) == [
         (
-            'Namespace/team-alpha: label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
-            "did you mean Enforce?"
+            'Namespace/team-alpha: label gpu-tiers.dev/mode: "Enfroce" is no mode, so the mode of the installation '
+            "applies; did you mean Enforce?"
         )
     ]
 

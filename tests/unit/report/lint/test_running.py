@@ -42,7 +42,7 @@ def test_a_policy_that_was_not_taken_is_reported_with_the_reason() -> None:
     broken = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
     cluster = a_cluster(**running(installed=broken))
     (line,) = found("policy-not-taken", cluster)
-    active_since = "was not taken, that of 2026-11-21T09:00:00Z stays active"
+    active_since = "was not taken, the policy of 2026-11-21T09:00:00Z stays active"
     assert line == f"ConfigMap gpu-tiers/gpu-tiers: {active_since}: teirs: there is no such field"
     assert found("policy-not-yet-taken", cluster) == [], "waiting does not help"
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
@@ -57,7 +57,7 @@ def test_an_active_policy_that_somebody_broke_from_outside() -> None:
         f"ConfigMap gpu-tiers/gpu-tiers: {since}: {lost}"
     ]
     deleted = a_cluster(**running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", "", PUBLISHED, gone=True)))
-    active_since = "that of 2026-11-21T09:00:00Z stays active"
+    active_since = "the policy of 2026-11-21T09:00:00Z stays active"
     assert found("policy-not-taken", deleted) == [
         f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {active_since}"
     ]
@@ -66,7 +66,7 @@ def test_an_active_policy_that_somebody_broke_from_outside() -> None:
 
 def test_a_change_that_is_under_way() -> None:
     assert found("policy-not-yet-taken", a_cluster(**running(installed=CHANGED))) == [
-        "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is still active"
+        "ConfigMap gpu-tiers/gpu-tiers: was changed; the policy of 2026-11-21T09:00:00Z is still active"
     ]
     nobody = InstalledPolicy("gpu-tiers/gpu-tiers", FILE)
     assert found("policy-not-yet-taken", a_cluster(**running(installed=nobody))) == [

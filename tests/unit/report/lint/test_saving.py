@@ -103,7 +103,7 @@ def budget(allowed: int, *lines: Requirement) -> DisruptionBudget:
 def test_a_budget_that_shields_a_lower_tier() -> None:
     notebook = a_listed_pod("nb", tier="gpu-interactive", labels={"app": "notebook"})
     line = Requirement("app", "In", ("notebook",))
-    said = ["PodDisruptionBudget/notebooks in team-alpha: lets none of 1 pod with GPUs go, of gpu-interactive"]
+    said = ["PodDisruptionBudget/notebooks in team-alpha: allows no disruption of 1 pod with GPUs, of gpu-interactive"]
     assert found("budget-shields-tier", a_cluster(pods=(notebook,), budgets=(budget(0, line),))) == said
     assert found("budget-shields-tier", a_cluster(pods=(notebook,), budgets=(budget(0),))) == said
     for harmless in (budget(1, line), budget(0, Requirement("app", "In", ("web",)))):
@@ -116,7 +116,10 @@ def test_a_budget_counts_pods_that_wait_for_quota_as_down() -> None:
     serving = {"app": "notebook"}
     runs, waits = a_listed_pod("a", labels=serving), a_listed_pod("b", labels=serving, node="", queued=True)
     assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(0),))) == [
-        "PodDisruptionBudget/notebooks in team-alpha: 1 pod that waits for quota, so it spares 1 pod that runs"
+        (
+            "PodDisruptionBudget/notebooks in team-alpha: counts 1 pod that waits for quota as unavailable, so it "
+            "allows no disruption of 1 running pod"
+        )
     ]
     assert found("gated-counts-as-down", a_cluster(pods=(runs, waits), budgets=(budget(1),))) == []
     assert found("gated-counts-as-down", a_cluster(pods=(waits,), budgets=(budget(0),))) == [], "nobody to evict"
@@ -130,8 +133,8 @@ def test_of_trainings_that_a_tier_evicts_kube_scheduler_takes_the_last_whatever_
         return a_listed_pod(job, job=job, **(low | fields))
 
     (line,) = found("evicted-by-age", a_cluster(serving_first, pods=(trains("a"), trains("b"))))
-    both = "of Job/a in team-alpha, Job/b in team-alpha"
-    assert line == f"tier low-priority-training: {both} kube-scheduler evicts what started last"
+    both = "among Job/a in team-alpha, Job/b in team-alpha"
+    assert line == f"tier low-priority-training: {both} kube-scheduler evicts the pod that started last"
     by_others = (trains("a"), trains("b", scheduler="volcano"), trains("c", labels={"kueue.x-k8s.io/podset": "main"}))
     assert found("evicted-by-age", a_cluster(serving_first, pods=by_others)) == [], "Kueue and Volcano are told"
     highest = a_cluster(pods=(a_training_pod(), a_listed_pod("b", job="b", workload_type=WorkloadType.TRAINING)))
