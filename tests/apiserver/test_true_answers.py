@@ -111,7 +111,8 @@ def test_of_queued_replicas_as_many_start_as_the_row_has_room_for(
     with installed.tenant_for(f"one-by-one-{namespace}", namespace, quotas=quotas, onExceed="Hold"):
         assert installed.create(gpu_job("first", 3, node), namespace).code == 0
         installed.eventually(lambda: "1 of 1 run" in why(installed, namespace, "job/first"), "a full row")
-        assert installed.create(gpu_deployment("chat", 1, node, replicas=4), namespace).code == 0
+        assert installed.create(gpu_deployment("chat", 1, node, replicas=3), namespace).code == 0
+        installed.cluster.kubectl("scale", "deployment/chat", "--replicas=4", f"--namespace={namespace}")
         said = "Its pods may use 3 of the 3 GPUs of the total, so at most 3 of its 4 queued pods can start"
         installed.eventually(lambda: said in why(installed, namespace, "deployment/chat"), "how many can start")
         assert "never" not in why(installed, namespace, "deployment/chat")

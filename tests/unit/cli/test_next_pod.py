@@ -8,6 +8,7 @@ import pytest
 from tests.builders import a_deployment, a_job, a_pod, a_tenant
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Tree
+from tests.builders.pods import GPU
 from tests.unit.cli.conftest import Answering
 from tests.unit.cli.test_person_asks import a_stored_pod, lists, says
 from tests.unit.cli.test_person_waits import (
@@ -121,14 +122,14 @@ def test_a_rollout_is_not_stuck_where_its_new_pod_has_no_room_in_the_place_of_an
 # --- a Deployment whose label changed since its pod was refused
 
 
-def a_relabelled(quota: Tree, message: str = OVER_QUOTA) -> ApiOfObjects:
+def a_relabelled(quota: Tree, message: str = OVER_QUOTA, **more: list[Tree]) -> ApiOfObjects:
     """A Deployment of one pod of 1 GPU, refused as gpu-batch and now labelled gpu-training."""
     m4 = stored(a_deployment(a_pod().asking(1), "m4").json())
     m4["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
     maker = {"metadata": {"name": "m4-1", "namespace": "team-alpha", "uid": "uid-m4-1"}}
     made = {DEPLOYMENTS: [m4], REPLICASETS: [owned(maker, "Deployment", "m4")]}
     refused = an_event("FailedCreate", "ReplicaSet", "m4-1", message)
-    return ApiOfObjects(lists(quotas=(quota,), **made) | {"/api/v1/events": [refused]})
+    return ApiOfObjects(lists(quotas=(quota,), **made, **more) | {"/api/v1/events": [refused]})
 
 
 def a_mix(used: int, queued: int, *budgets: Tree) -> Tree:
@@ -179,6 +180,20 @@ def test_a_workload_whose_next_pod_is_queued_reads_so(
     lines = says(answering, tmp_path, a_relabelled(quota), "why-pending", "deployment/m4")
     assert [line for line in lines if line.startswith(said)], lines
     assert any(line.startswith("To have it tried at once: ") for line in lines), "it takes its position earlier"
+
+
+def test_room_in_the_tenants_quota_is_not_room_in_a_resource_quota(answering: Answering, tmp_path: Path) -> None:
+    native: Tree = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus", "namespace": "team-alpha"},
+    }
+    native |= {"spec": {"hard": {f"requests.{GPU}": "1"}}}
+    native |= {"status": {"hard": {f"requests.{GPU}": "1"}, "used": {f"requests.{GPU}": "1"}}}
+    api = a_relabelled(a_mix(0, 0), **{"/api/v1/resourcequotas": [native]})
+    text = "\n".join(says(answering, tmp_path, api, "why-pending", "deployment/m4"))
+    assert "The tenant's quota has room now, but ResourceQuota/gpus leaves 0 GPUs." in text
+    assert "To have it tried at once" not in text
 
 
 # --- refusals of others, and of a workload that makes workloads

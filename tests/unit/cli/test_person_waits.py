@@ -185,8 +185,8 @@ def test_who_may_read_nodes_reads_which_accept_it_and_what_its_own_team_holds_th
         "It waits for 2 free nvidia.com/gpu on one node: only gpu-a accepts it.",
         "Pods of its namespace use 2 of the 8 GPUs there: team-alpha/fill.",
         (
-            "Its tier gpu-batch evicts nobody (preemptionPolicy Never): wait until pods there end, or use a tier that "
-            "evicts them."
+            "Its tier gpu-batch evicts nobody (preemptionPolicy Never): it starts when pods there end; another tier "
+            "may evict them."
         ),
     ]
     assert "you lack the right to list pods in all namespaces" in "\n".join(lines)

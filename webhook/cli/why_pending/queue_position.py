@@ -216,7 +216,8 @@ async def _stuck(
         charges = [charge for pod in running if (charge := await charge_of_existing(asked, pod))]
         for row in rows if scaled else ():
             own = sum((charge.gpus for charge in charges if row.counts(charge.tier, charge.flavor)), Decimal(0))
-            start = int(max(row.hard - own, Decimal(0)) / _gpus_of_a_pod(each))
+            of_a_pod = _gpus_of_a_pod(each)
+            start = int(max(row.hard - own, Decimal(0)) / of_a_pod) if of_a_pod else each.pods
             if start >= each.pods or not (own or start):
                 continue  # all start, or a pod is larger than the row
             subject = "Its" if each is place else f"{each.workload} comes before it, and its"
