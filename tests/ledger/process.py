@@ -215,7 +215,7 @@ class Process:
         await self.client.patch(pod, {"metadata": at, "spec": {"schedulingGates": None}})
 
     def tell_queue(self, tenant: str, queue: Sequence[Queued]) -> None:
-        self.line[tenant] = [each.waiting.first.uid for each in queue]
+        self.line[tenant] = [each.unit.first.uid for each in queue]
 
     def now(self) -> float:
         return loop().time()

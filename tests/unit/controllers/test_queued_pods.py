@@ -76,7 +76,7 @@ class Story:
 def a_gang(*names: str) -> Queued:
     """One that waits, of pods of these names."""
     one = waits(a_gated_pod(names[0]), short=True, gang="train", pods=len(names))
-    return replace(one, waiting=replace(one.waiting, pods=tuple(map(a_gated_pod, names))))
+    return replace(one, unit=replace(one.unit, pods=tuple(map(a_gated_pod, names))))
 
 
 async def test_each_pod_that_waits_alone_is_reported_and_its_deployment_once() -> None:

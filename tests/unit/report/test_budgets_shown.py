@@ -111,7 +111,7 @@ def test_who_applies_a_tenantquota_reads_when_its_hours_end() -> None:
     assert tenant is not None
     (warning,) = map(sentence, budget_warnings(tenant, tree["status"]))
     assert "4,200 of 5,000 GPU-hours of gpu-training are used, 84 %" in warning
-    assert "uses them up on 24 November 2026, 15:00 Europe/Berlin" in warning
+    assert "use up the rest on 24 November 2026, 15:00 Europe/Berlin" in warning
 
 
 @pytest.mark.parametrize(

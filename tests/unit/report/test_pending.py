@@ -55,7 +55,7 @@ def test_a_pod_without_a_tier_reads_its_priority() -> None:
 
 def test_a_tier_that_evicts_nobody_waits_and_so_does_any_during_adoption() -> None:
     below = [a_holder("notebook", "a", 8, 200)]
-    assert "Its tier gpu-batch evicts nobody (preemptionPolicy Never): wait until" in text(
+    assert "Its tier gpu-batch evicts nobody (preemptionPolicy Never): it starts when pods there end" in text(
         room_for(waiting(4, evicts="never"), [node("a")], below)
     )
     room = room_for(waiting(4, evicts="adoption"), [node("a")], below)

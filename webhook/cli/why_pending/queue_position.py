@@ -263,9 +263,9 @@ async def _roomy_tiers(
 
 async def full_resource_quota(asked: AskedCluster, namespace: str, finding: Finding | None) -> str:
     """Return the ResourceQuota that leaves too little for a pod of a finding, with what it leaves; "" without one."""
-    native = await asked.cluster.lookups.native_quotas(namespace)
     decisions = [part.verdict.decision for part in finding.parts] if finding else []
     for charge, pod in ((each.charge, each.tier_request.pod) for each in decisions if each and each.charge):
+        native = await asked.cluster.lookups.native_quotas(namespace)
         room = native_rooms(pod, charge.gpus, native, asked.policy).get(charge.tier or "")
         if room is not None and room.left < charge.gpus:
             return f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))}"

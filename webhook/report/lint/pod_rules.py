@@ -228,9 +228,7 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         of_pods[key] = max(of_pods[key], pod.priority)
     # Kubernetes 1.36 stores no priority on a group without a gate: then it is the highest of its pods'.
     groups = ((each.metadata, each.spec.priority) for each in snapshot.pod_groups if each.goes_whole)
-    whole = [
-        (found, of_pods[found.namespace, found.name] if priority is None else priority) for found, priority in groups
-    ]
+    whole = [(found, priority or of_pods[found.namespace, found.name]) for found, priority in groups]
     alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
     above = {rank: [pod for pod in alone if pod.priority > rank] for rank in {rank for _, rank in whole}}
     for group, rank in whole:
