@@ -1,5 +1,6 @@
 """`gpu-tiers check`: a word and a code for each line, and for all of them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER
 from webhook.cli.progress import Steps
 from webhook.cluster.webhook_configurations import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
-from webhook.kube.errors import Failed
+from webhook.kube.errors import failure
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
@@ -113,7 +114,7 @@ class Unanswered(Cluster):
         del body, warnings, seconds
         url = "https://gpu-tiers.gpu-tiers.svc:443/k3v9x2m7q4w8z1c5b6n0p-d4f7h2/validate?timeout=5s"
         said = f'failed to call webhook: Post "{url}": context deadline exceeded'
-        raise Failed(f"POST {place}: HTTP 500, {said}", 500, said)
+        raise failure("POST", place, 500, json.dumps({"message": said}).encode())
 
 
 async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
