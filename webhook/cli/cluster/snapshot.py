@@ -84,11 +84,13 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
     client = reader.client
     configurations = await reader.part("configurations", webhook_configurations(client), ())
     found = ClusterSnapshot(reader.policy, datetime.now(UTC), configurations=configurations, installed=installed)
+    tenants = tuple(await reader.part("tenants", listed.tenant_quotas(client), []))
     found = replace(
         found,
         dry_run=await dry_run_of(reader, found, namespace),
         leader=await reader.part("leader", leader_of(client, *installed.where.split("/")), ""),
-        tenants=tuple(await reader.part("tenants", listed.tenant_quotas(client), [])),
+        tenants=tenants,
+        has_crd=bool(tenants) or await listed.serves_tenant_quotas(client),
         namespaces=await reader.part("namespaces", listed.listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
     )

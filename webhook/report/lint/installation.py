@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from webhook.cluster.listed import CRD
 from webhook.cluster.webhook_configurations import (
     ALWAYS,
     KINDS,
@@ -46,6 +47,13 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(str(each), "no binding names it, so the API server does not ask it")
         elif each.keeps_gates and "Deny" not in each.actions:
             yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
+
+
+@rule("crd-missing", Severity.ERROR, "tenants", line="tenants")
+def crd_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find an installation whose TenantQuotas are gone, because somebody deleted their CRD."""
+    if not snapshot.has_crd:
+        yield Mistake(f"CustomResourceDefinition/{CRD}", "does not exist, so no quota holds")
 
 
 @rule("address-incomplete", Severity.ERROR, "configurations", line="registered")

@@ -119,6 +119,14 @@ def test_a_ceiling_without_policy_and_binding_is_missed_too() -> None:
     ]
 
 
+def test_an_installation_whose_crd_was_deleted_has_no_quota() -> None:
+    deleted = registered(validating(), has_crd=False)
+    assert found("crd-missing", deleted) == [
+        "CustomResourceDefinition/tenantquotas.gpu-tiers.dev: does not exist, so no quota holds"
+    ]
+    assert found("crd-missing", registered(validating())) == [], "its TenantQuotas may all be deleted on purpose"
+
+
 def test_a_configuration_into_which_no_replica_has_written() -> None:
     bare = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}}
     assert found("address-incomplete", registered(mutating(clientConfig=bare), validating())) == [
