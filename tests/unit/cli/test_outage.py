@@ -19,12 +19,13 @@ from webhook.admission.reviewer import Verdict
 from webhook.cli import open_gates
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.why_pending.reasons import NO_ANSWER, _with_refusal
+from webhook.cli.why_pending.reasons import AFTER_AN_OUTAGE, NO_ANSWER, _with_refusal
 from webhook.kube.client import Page
 from webhook.kube.errors import failure
 from webhook.objects.pods import QUOTA_GATE
 from webhook.report.waiting import WhyPending
 
+RETRY = 'kubectl annotate job/train -n team-alpha --overwrite example.com/retry="$(date +%s)"'
 JOB = Document("the cluster", a_job().json())
 
 
@@ -37,7 +38,7 @@ class Judge:
     ("unreached", "said"),
     [
         (False, ("There is room now: the next try should pass.",)),
-        (True, (NO_ANSWER, "Its pods are admitted once gpu-tiers answers.")),
+        (True, (NO_ANSWER, AFTER_AN_OUTAGE, f"To have it tried at once then: {RETRY}")),
     ],
 )
 async def test_a_pod_that_has_room_passes_unless_nobody_answers(unreached: bool, said: tuple[str, ...]) -> None:
@@ -46,6 +47,7 @@ async def test_a_pod_that_has_room_passes_unless_nobody_answers(unreached: bool,
     )
     refused = replace(REFUSED, unreached=unreached, ours=not unreached, tries_again=NOW + timedelta(seconds=9))
     found = await _with_refusal(asked, JOB, WhyPending("Job/train", "alpha", ()), refused, NOW, "Its pods are refused")
+    assert found.retry == ("" if unreached else RETRY), "while gpu-tiers is down it would be refused again"
     assert found.sentences[1:-1] == said, "and then when it was refused"
 
 
