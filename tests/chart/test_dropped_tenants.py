@@ -81,3 +81,15 @@ def test_backup_and_restore_as_printed(two: Release, tmp_path: Path) -> None:
     assert two.names("tenantquota") == ["alpha", "beta", "by-hand"]
     assert two.get("tenantquota", "alpha")["spec"]["quotas"] == ALPHA["spec"]["quotas"]
     assert CONFIGURATION in two.names("validatingwebhookconfiguration")
+
+
+def test_a_quota_that_was_only_changed_is_restored_too(two: Release, tmp_path: Path) -> None:
+    """Somebody edited a TenantQuota by mistake: it exists, at another resourceVersion than in the backup."""
+    blocks = [block for block in page("docs/operations.md").blocks() if "Backup" in block.headings]
+    run_as_printed(lines(blocks[0]), two.cluster, folder=linked_project(tmp_path))
+    before = two.get("tenantquota", "by-hand")["spec"]
+    two.cluster.api.apply(BY_HAND | {"spec": BETA["spec"] | {"maxTier": "gpu-batch"}})
+    command = "kubectl replace -f tenantquotas.yaml"
+    assert f"`AlreadyExists`: `{command}` restores those." in page("docs/operations.md").text
+    run_as_printed([command], two.cluster, folder=tmp_path)
+    assert two.get("tenantquota", "by-hand")["spec"] == before

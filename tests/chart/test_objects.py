@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from webhook.cluster.webhook_configurations import ALWAYS
 from webhook.page.readers import RIGHT
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.quota.demand import ANNOTATIONS
@@ -151,6 +152,14 @@ def test_nodes_are_read_always_and_lifted_gates_asked_about_for_flavors(render: 
         assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == [["list", "watch"]]
         *_, changed = chart.entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
         assert ("schedulingGates" in changed["expression"]) == has_flavors
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"webhook": {"url": "https://gpu-tiers.example.com"}, "rbac": {"create": False}}]
+)
+def test_the_policies_that_check_looks_for_are_in_each_release(render: Render, values: Manifest) -> None:
+    names = [each["metadata"]["name"] for each in render(**values).of("ValidatingAdmissionPolicy")]
+    assert all(any(name.endswith(end) for name in names) for end in ALWAYS)
 
 
 def rules(chart: Chart, name: str = "gpu-tiers") -> list[Manifest]:

@@ -7,6 +7,7 @@ import yaml
 
 from .conftest import Render
 from .helm import CHART, Chart, Manifest, helm
+from .test_objects import FLAVORS
 from .test_values import container, pod_spec
 
 NAME = "gpu-tiers-open-gates"
@@ -72,6 +73,22 @@ def test_it_ends_reservations_of_nodes_where_there_may_be_some(render: Render) -
     assert {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]} in rules
     assert "--nodes" in container(chart.one("Job"))["args"]
     assert "--nodes" not in container(render().one("Job"))["args"]
+
+
+def test_gates_open_in_an_outage_only_after_enforcement_ended(render: Render) -> None:
+    """The webhook is asked about the end of a pod's last gate, so break-glass ends enforcement first."""
+    (entry,) = (
+        each
+        for each in render(mode="Enforce", policy=FLAVORS).one("ValidatingWebhookConfiguration")["webhooks"]
+        if each["name"] == "pods-update.validate.gpu-tiers.dev"
+    )
+    asked = str(entry["matchConditions"])
+    assert (entry["failurePolicy"], "schedulingGates" in asked) == ("Fail", True)
+    page = (CHART.parents[1] / "docs" / "break-glass.md").read_text()
+    _, section = page.split("## Pods that wait for quota\n")
+    before, _ = section.split("gpu-tiers open-gates")
+    assert "(#end-enforcement)" in before
+    assert f'"failurePolicy":"Ignore","name":"{entry["name"]}"' in page, "the command there names this entry"
 
 
 def test_beside_an_installation_its_account_is_bound_as_the_webhooks(render: Render) -> None:

@@ -14,6 +14,7 @@ from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Failed, NotFound
 from webhook.objects.pods import QUOTA_GATE, WITHOUT_QUOTA_GATE
 from webhook.objects.view import Tree
+from webhook.report.waiting import tells_of_an_outage
 
 AT_ONCE = 8
 """Gates that are opened at a time. More would keep the API server busy while schedulers need it."""
@@ -24,6 +25,7 @@ GUARDED = (
     "and run this again in some seconds: kubectl patch validatingadmissionpolicybinding {binding} --type=merge "
     """-p '{{"spec":{{"validationActions":["Audit"]}}}}'. The next helm upgrade shuts them again"""
 )
+END_ENFORCEMENT = "gpu-tiers does not answer, so end enforcement first, and ask again: docs/break-glass.md"
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: spec.schedulingGates")
 
 
@@ -59,6 +61,8 @@ async def _asked(target: Target, namespace: str | None, *, yes: bool, nodes: boo
     if problems:
         guard = _POLICY.search(problems[0])
         why = GUARDED.format(policy=guard[1], binding=guard[2]) if guard else problems[0].removesuffix(".")
+        if tells_of_an_outage(problems[0]):
+            why += f". {END_ENFORCEMENT}"
         fail(f"{len(problems)} stay shut. {why}.")
 
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.target import Target, tenants_named
-from webhook.cli.command import Answer, Form, Table, fail, with_options, write
+from webhook.cli.command import Answer, Form, Table, fail, warn, with_options, write
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.prometheus import gpu_hours_answer
-from webhook.cluster.listed import tenant_quotas
+from webhook.cluster.listed import CRD, serves_tenant_quotas, tenant_quotas
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.work_lost import Work, summed
 from webhook.report.gpus_now import TenantAtRisk, read_risks
@@ -72,6 +72,8 @@ async def _tenants(target: Target) -> list[TenantShown]:
             if not found:  # another server that answers may have no TenantQuotas either
                 with suppress(Forbidden):
                     await client.get("/version")
+                    if not await serves_tenant_quotas(client):
+                        warn(f"the CustomResourceDefinition {CRD} does not exist, so no quota holds")
         except NotFound as error:
             what = f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
             raise BadInput(what) from None

@@ -116,6 +116,14 @@ async def tenant_quotas(client: Client) -> list[TenantQuota]:
     return sorted(found, key=lambda each: each.name)
 
 
+CRD = f"{PLURAL}.{API_VERSION.partition('/')[0]}"
+
+
+async def serves_tenant_quotas(client: Client) -> bool:
+    """Tell whether the API server knows TenantQuotas: False after somebody deleted their CRD. Raises ApiError."""
+    return await served_version(client, API_VERSION.partition("/")[0], PLURAL) is not None
+
+
 async def priority_classes(client: Client) -> dict[str, PriorityClass]:
     """List PriorityClasses by name. Raises ApiError."""
     found = map(priority_class, await listed_trees(client, path("scheduling.k8s.io/v1", "priorityclasses")))

@@ -145,13 +145,19 @@ async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, 
 OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
 OF_GATES = "-hold"
 """The end of the name of the policy that protects the gates of queued pods, in a release of any name."""
+ALWAYS = (OF_GATES, "-ceilings", "-claims-in-use")
+"""The ends of the names of the policies that a release has with any values."""
 
 
 class AdmissionPolicy(View, frozen=True):
-    """A policy by its name, with the actions of its bindings: Deny, Warn, Audit, or none."""
+    """A policy by its name, with the actions of its bindings: Deny, Warn, Audit, or none.
+
+    `exists`: False for a policy that was deleted, and that a binding still names.
+    """
 
     name: str
     actions: frozenset[str] = frozenset()
+    exists: bool = True
 
     @property
     def keeps_gates(self) -> bool:
@@ -174,11 +180,12 @@ class _Listed(View, frozen=True):
 
 
 async def admission_policies(client: Client) -> tuple[AdmissionPolicy, ...]:
-    """List our ValidatingAdmissionPolicies with the actions of their bindings. Raises ApiError."""
-    policies = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
-    bindings = [each.spec for each in await _all_of_ours(client, "validatingadmissionpolicybindings")]
-    its = {name: [each.validation_actions for each in bindings if each.policy_name == name] for name in policies}
-    return tuple(AdmissionPolicy(name=name, actions=frozenset[str]().union(*its[name])) for name in policies)
+    """List our ValidatingAdmissionPolicies, and those that our bindings name, with their actions. Raises ApiError."""
+    there = [each.metadata.name for each in await _all_of_ours(client, "validatingadmissionpolicies")]
+    actions: dict[str, frozenset[str]] = dict.fromkeys(there, frozenset())
+    for each in await _all_of_ours(client, "validatingadmissionpolicybindings"):
+        actions[each.spec.policy_name] = actions.get(each.spec.policy_name, frozenset()) | each.spec.validation_actions
+    return tuple(AdmissionPolicy(name=name, actions=its, exists=name in there) for name, its in actions.items())
 
 
 async def _all_of_ours(client: Client, plural: str) -> list[_Listed]:

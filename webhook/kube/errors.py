@@ -1,5 +1,6 @@
 """The errors of requests to the API server, a class for each kind."""
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -76,10 +77,19 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
+_SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
+"""The secret first segment of the webhook's paths, which the API server prints if it gets no answer."""
+
+
+def without_secret(said: str) -> str:
+    """Replace the secret in paths of the API server's message, because logs, pipelines and tickets store it."""
+    return _SECRET.sub("SECRET", said)
+
+
 def failure(method: str, path: str, code: int, body: bytes) -> Failed:
     """Return the error for an HTTP status, with the message of the API server's Status if there is one."""
     try:
-        said = msgspec.json.decode(body, type=_Status).message
+        said = without_secret(msgspec.json.decode(body, type=_Status).message)
     except (msgspec.DecodeError, UnicodeDecodeError):
         said = ""
     nobody = code == HTTPStatus.FORBIDDEN and _NOBODY in said

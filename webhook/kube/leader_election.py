@@ -7,6 +7,7 @@ A Lease does not fence writes, because a leader that was paused believes in it f
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from webhook.kube.client import Client, path
-from webhook.kube.errors import ApiError, Failed
+from webhook.kube.errors import ApiError, Conflict, Failed
 from webhook.objects.view import Tree
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ API_VERSION = "coordination.k8s.io/v1"
 ADDRESS = "gpu-tiers.dev/leader-address"
 """The annotation of the Lease with host and port of the leader, for the other replicas."""
 
+_NUMBERS = re.compile(r"\d+")
+"""The parts in which two errors of one reason may differ, such as ports."""
 RENEWED_SECONDS = 3.0
 """Least age at which a renewal is too old, because a Lease is renewed and read once a second at most."""
 
@@ -68,6 +71,7 @@ class LeaderElection(BaseLock):
         self._holder = LeaseHolder(clock)
         self._missing_since: float | None = None
         self._was_taken = self._was_new = False
+        self._problems: dict[str, str] = {}
 
     @property
     def leading(self) -> bool:
@@ -119,10 +123,12 @@ class LeaderElection(BaseLock):
     async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
         try:
             self._see(await self._client.get(f"{self._list}/{name}"))
+            self._note("lease not read", "")
         except ApiError as error:
             code = error.code if isinstance(error, Failed) else 0
             if code != HTTPStatus.NOT_FOUND:
                 self._missing_since = None
+                self._note("lease not read", str(error))
             elif self._missing_since is None:
                 self._missing_since = self._clock()
             failure = ApiException(status=code, reason=str(error))
@@ -181,10 +187,20 @@ class LeaderElection(BaseLock):
     async def _done(self, request: Awaitable[Tree]) -> bool:
         try:
             self._see(await request)
+        except Conflict:
+            return False  # another replica was first
         except ApiError as error:
-            log.debug("lease not written", {"error": str(error)})
+            self._note("lease not written", str(error))
             return False
+        self._note("lease not written", "")
         return True
+
+    def _note(self, what: str, error: str) -> None:
+        """Log why the Lease is not read or not written when that begins, and when the reason changes; "" if it is."""
+        reason = _NUMBERS.sub("", error)
+        if reason and reason != self._problems.get(what):
+            log.warning(what, {"error": error})
+        self._problems[what] = reason
 
 
 class LeaseHolder:

@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import Literal
 
 from webhook.kube.client import RFC_3339
+from webhook.kube.errors import without_secret
 from webhook.objects.pods import QUOTA_GATE
 from webhook.objects.view import Tree, at, mapped
 from webhook.report.pending import Room
-from webhook.report.shown import Shown, without_secret
+from webhook.report.shown import Shown
 
 FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
 """The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and the

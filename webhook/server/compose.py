@@ -73,7 +73,7 @@ async def run(settings: Settings) -> None:
             webhooks = Webhooks(cluster, ledger.ledger, active.current, background.recorder)
             checks = _checks(cluster.known, certificate, configurations)
             readers = Readers(client, tuple(settings.page_audiences or ()))
-            health = partial(health_of, checks, cluster.known, configurations, active)
+            health = partial(health_of, checks, cluster.known, configurations, active, ledger.leader)
             content = page_content(settings, cluster, active, ledger, background, health)
             pages = [
                 AppPort(

@@ -10,6 +10,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
@@ -20,17 +21,20 @@ from webhook.cluster.listed import dra_objects, gpu_nodes, plugins_by_node, supp
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.scheduling_view import node_reservations
 from webhook.cluster.watched import Watched
-from webhook.cluster.webhook_configurations import KINDS, without
+from webhook.cluster.webhook_configurations import KINDS, WebhookConfiguration, without
 from webhook.config.active_policy import ActivePolicy
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.kube.client import ApiRequest
 from webhook.kube.errors import ApiError
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
+from webhook.objects.view import view
 from webhook.page.routes import Choice, Content, PageContent
 from webhook.policy.devices import ResourceSlice
 from webhook.policy.values.gpu_supply import NO_SUPPLY, GpuSupply
 from webhook.report.gpus_now import DAY, DayOfUse, Evicted, GpusNow, UseAt, gpus_now
+from webhook.report.lint.installation import failure_policy_differs
+from webhook.report.lint.snapshot import ClusterSnapshot
 from webhook.report.posture import Posture, posture_of, reservations_shown
 from webhook.report.tenants import tenant_shown
 from webhook.server.background import BackgroundWork
@@ -134,20 +138,37 @@ def page_content(
     return content
 
 
+NO_LEADER = "no replica leads, so ended pods still fill quotas, and no queued pod starts"
+
+
 def health_of(
-    checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, active: ActivePolicy
+    checks: Mapping[str, Check],
+    cluster: Watched,
+    configurations: WebhookConfigurations,
+    active: ActivePolicy,
+    leader: Callable[[], str],
 ) -> Mapping[str, str]:
-    """Return the problem of each check of /readyz, of the watches and of the webhook configurations; "" for none."""
+    """Return the problem of each check of /readyz, and of the other parts that a replica knows; "" for none."""
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
     not_taken = "the file was not taken, the last good policy stays active"
     problem, standing = active.problem, "active, but not as it should be" if active.taken else not_taken
+    unregistered = [f"{kind} missing or without a path: {lacks}" for kind, lacks in unasked]
     return found | {
         "policy": f"{standing}: {problem}" if problem else "",
         "watches": "; ".join(cluster.problems()),
-        "webhook configurations": "; ".join(f"{kind} missing or without a path: {lacks}" for kind, lacks in unasked),
+        "webhook configurations": "; ".join([*unregistered, *_other_failure_policies(configurations, active)]),
+        "leader": "" if leader() else NO_LEADER,
     }
+
+
+def _other_failure_policies(configurations: WebhookConfigurations, active: ActivePolicy) -> list[str]:
+    """Return what lint says of the configurations' failurePolicy, such as in a break-glass that was not ended."""
+    seen = (each.configuration for each in configurations.seen.values())
+    there = tuple(view(each, WebhookConfiguration) for each in seen if each is not None)
+    found = failure_policy_differs.check(ClusterSnapshot(active.current(), datetime.now(UTC), configurations=there))
+    return [each.what for each in found]
 
 
 STEP = 600

@@ -1,5 +1,6 @@
 """`gpu-tiers check`: a word and a code for each line, and for all of them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,16 +11,15 @@ from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
 from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, active, marks, running
 from tests.unit.report.lint.asking import found as lint_finds
-from tests.unit.report.lint.test_registration import mutating, validating
+from tests.unit.report.lint.test_registration import guards, mutating, validating
 from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
 from webhook.cli.cluster import snapshot as reading
 from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.target import ASK_FOR_CLUSTER_READER
 from webhook.cli.progress import Steps
-from webhook.cluster.webhook_configurations import AdmissionPolicy
 from webhook.config.published import InstalledPolicy
-from webhook.kube.errors import Failed
+from webhook.kube.errors import failure
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
@@ -113,7 +113,7 @@ class Unanswered(Cluster):
         del body, warnings, seconds
         url = "https://gpu-tiers.gpu-tiers.svc:443/k3v9x2m7q4w8z1c5b6n0p-d4f7h2/validate?timeout=5s"
         said = f'failed to call webhook: Post "{url}": context deadline exceeded'
-        raise Failed(f"POST {place}: HTTP 500, {said}", 500, said)
+        raise failure("POST", place, 500, json.dumps({"message": said}).encode())
 
 
 async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
@@ -155,8 +155,8 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
     """The API server asks nobody by it, so nobody marks the dry run."""
     client: Any = Asked()
     reader = ClusterReader(client, a_policy(), Steps(), lookups=None)  # type: ignore[arg-type]
-    guard = AdmissionPolicy(name="gpu-tiers-hold", actions=frozenset({"Deny"}))
-    half = a_cluster(configurations=(validating(),), admission_policies=(guard,), leader="")
+    there = guards("hold", "ceilings", "claims-in-use")
+    half = a_cluster(configurations=(validating(),), admission_policies=there, leader="")
     dry_run = await reading.dry_run_of(reader, half, "default")
     cluster = replace(half, dry_run=dry_run, unread=reader.needs)
     result = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}

@@ -82,9 +82,14 @@ def test_who_has_the_reader_is_not_sent_for_it(answering: Answering, tmp_path: P
 
 
 class AnApi:
-    """An API server with Jobs, RayJobs and PyTorchJobs of which nothing is there, and which refuses these paths."""
+    """An API server with these kinds, of which nothing is there, and which refuses these paths."""
 
-    GROUPS = (("batch", "Job", "jobs"), ("ray.io", "RayJob", "rayjobs"), ("kubeflow.org", "PyTorchJob", "pytorchjobs"))
+    GROUPS = (
+        ("batch", "Job", "jobs"),
+        ("ray.io", "RayJob", "rayjobs"),
+        ("kubeflow.org", "PyTorchJob", "pytorchjobs"),
+        ("gpu-tiers.dev", "TenantQuota", "tenantquotas"),
+    )
     POLICY: ClassVar = {
         "metadata": {"namespace": "gpu-tiers", "name": "gpu-tiers"},
         "data": {"policy.yaml": "kind: TierPolicy\napiVersion: config.gpu-tiers.dev/v1alpha1\npreset: four-tier\n"},
@@ -106,7 +111,9 @@ class AnApi:
             for group, kind, plural in self.GROUPS
         }
         groups = [{"name": name, "preferredVersion": each, "versions": [each]} for name, each in versions.items()]
-        return {"groups": groups, "resources": resources.get(path, [])}
+        group = path.removeprefix("/apis/")
+        its = [versions[group]] if group in versions else []
+        return {"groups": groups, "resources": resources.get(path, []), "versions": its}
 
 
 def test_an_audit_of_a_part_concludes_nothing_of_the_whole(answering: Answering, tmp_path: Path) -> None:
@@ -155,3 +162,15 @@ def test_a_server_that_is_no_api_server_has_no_say_in_quotas(
 def test_a_cluster_without_tenants_says_so(answering: Answering, tmp_path: Path) -> None:
     code, text = asked(tmp_path, answering(AnApi()), {"token": "hers"}, "usage")
     assert (code, text.strip()) == (0, "There is no TenantQuota: no tenant has a quota.")
+
+
+def test_a_cluster_whose_crd_was_deleted_says_so_too(answering: Answering, tmp_path: Path) -> None:
+    """Somebody deleted the CRD, and all TenantQuotas with it; nobody meant that no quota holds."""
+
+    def answer(path: str) -> tuple[int, str]:
+        return (404, "404 page not found") if path.startswith("/apis/gpu-tiers.dev") else AnApi()(path)
+
+    code, text = asked(tmp_path, answering(answer), {"token": "hers"}, "usage")
+    assert code == 0
+    gone = "the CustomResourceDefinition tenantquotas.gpu-tiers.dev does not exist, so no quota holds"
+    assert f"Warning: {gone}" in text

@@ -1,11 +1,13 @@
 """The reported leader: nobody, once the leader has not renewed its Lease for the duration of one."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from tests.unit.clock import Clock
+from webhook.kube.errors import failure
 from webhook.kube.leader_election import LeaderElection, LeaseHolder
 
 BEHIND = "2020-01-01T00:00:00.000000Z"
@@ -82,3 +84,56 @@ async def test_a_replica_that_competes_forgets_a_leader_that_is_dead(clock):
     assert election.holder == ""
     competing.cancel()
     await asyncio.gather(competing, return_exceptions=True)
+
+
+class GuardedLease(OneLease):
+    """A Lease whose writes a webhook of somebody else refuses, from another port each time."""
+
+    def __init__(self) -> None:
+        self.refused, self._calls = "connection refused", 0
+
+    async def get(self, _path: str) -> dict[str, Any]:
+        return {"metadata": {"name": "gpu-tiers"}, "spec": {}}
+
+    async def replace(self, path: str, lease: dict[str, Any]) -> dict[str, Any]:
+        self._calls += 1
+        if not self.refused:
+            return lease
+        said = f'failed calling webhook "lease.example.com": 127.0.0.1:{51000 + self._calls}: {self.refused}'
+        raise failure("PUT", path, 500, json.dumps({"message": said}).encode())
+
+
+async def test_the_log_says_once_why_no_replica_can_lead(caplog):
+    """The alert GpuTiersNoLeader sends an engineer to the log of each replica."""
+    client = GuardedLease()
+    election = LeaderElection(client, "gpu-tiers/gpu-tiers", "gpu-tiers-1_5e6f7a8b", 15)
+
+    async def try_to_lead() -> bool:
+        await election.get("gpu-tiers", "gpu-tiers")
+        return await election.update("gpu-tiers", "gpu-tiers", None)
+
+    def warned() -> list[str]:
+        return [each.args["error"].partition("51")[2] for each in caplog.records if each.msg == "lease not written"]
+
+    assert not any([await try_to_lead() for _ in range(9)])
+    assert warned() == ["001: connection refused"], "once, and not at each attempt"
+    client.refused = "no such host"
+    await try_to_lead()
+    assert warned()[1:] == ["010: no such host"]
+    client.refused = ""
+    assert await try_to_lead()
+    client.refused = "no such host"
+    await try_to_lead()
+    assert warned()[2:] == ["012: no such host"], "it began again"
+
+
+class Contested(GuardedLease):
+    async def replace(self, path: str, _lease: dict[str, Any]) -> dict[str, Any]:
+        raise failure("PUT", path, 409, b'{"message": "the object has been modified"}')
+
+
+async def test_a_replica_that_comes_second_warns_of_nothing(caplog):
+    election = LeaderElection(Contested(), "gpu-tiers/gpu-tiers", "gpu-tiers-1_5e6f7a8b", 15)
+    await election.get("gpu-tiers", "gpu-tiers")
+    assert not await election.update("gpu-tiers", "gpu-tiers", None)
+    assert not caplog.records

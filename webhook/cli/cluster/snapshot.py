@@ -40,7 +40,6 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kind_table import KindRow
 from webhook.report.latest import ANNOTATION, marks_in
 from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, DryRun, GangSeen, PreemptionRule, Taken
-from webhook.report.shown import without_secret
 
 PATIENCE = 45.0
 """Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
@@ -85,11 +84,13 @@ async def read_running(reader: ClusterReader, installed: InstalledPolicy, namesp
     client = reader.client
     configurations = await reader.part("configurations", webhook_configurations(client), ())
     found = ClusterSnapshot(reader.policy, datetime.now(UTC), configurations=configurations, installed=installed)
+    tenants = tuple(await reader.part("tenants", listed.tenant_quotas(client), []))
     found = replace(
         found,
         dry_run=await dry_run_of(reader, found, namespace),
         leader=await reader.part("leader", leader_of(client, *installed.where.split("/")), ""),
-        tenants=tuple(await reader.part("tenants", listed.tenant_quotas(client), [])),
+        tenants=tenants,
+        has_crd=bool(tenants) or await listed.serves_tenant_quotas(client),
         namespaces=await reader.part("namespaces", listed.listed_namespaces(client), ()),
         admission_policies=await reader.part("admission_policies", admission_policies(client), ()),
     )
@@ -109,7 +110,7 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
         try:
             dry_run = await _dry_run(reader.client, namespace, reader.policy.default_tier)
         except Forbidden as error:  # without the right, or refused by something else
-            lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({without_secret(error.said)})"
+            lacking["answer"] = f"the right to create pods in {namespace}, for a dry run ({error.said})"
     gone = () if "configurations" in reader.unread else missing_kinds(found.configurations)
     if gone:  # the API server does not ask a webhook without a configuration, even if it runs
         lacking["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
@@ -130,7 +131,7 @@ async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
         if isinstance(error, Forbidden) and not [*marks_in(warnings)]:
             raise
         said = error.said if isinstance(error, Failed) else str(error)
-    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, without_secret(said))
+    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, said)
 
 
 def _pod(tier: str) -> Tree:

@@ -136,6 +136,9 @@ NO_ANSWER = (
 )
 
 
+AFTER_AN_OUTAGE = "Its pods are admitted at the next try once gpu-tiers answers or enforcement has ended."
+
+
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     """Wait until a workload has a pod or a refusal of one, but not if it is older than YOUNG. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
@@ -224,7 +227,7 @@ async def _with_refusal(
     if whole is not None and whole.id == TOO_LARGE:
         sentences.append(f"All of its pods together never have room: {sentence(whole)}")
     elif still == "" and refused.unreached:
-        sentences.append("Its pods are admitted once gpu-tiers answers.")
+        sentences.append(AFTER_AN_OUTAGE)
     elif still == "" and (left := await full_resource_quota(asked, document.namespace, finding)):
         still = left
         sentences.append(f"The tenant's quota has room now, but {left}.")
@@ -232,14 +235,15 @@ async def _with_refusal(
         sentences.append(await _next_try(asked, document, finding))
     elif still is not None and still != refused.sentence:
         sentences.append(f"The next try would be refused with: {still}")
-    sentences.append(refused.said(now))
     # Offer a retry only if the next try would pass here. Whether another webhook refuses it again is unknown.
     passes = still == "" or not (refused.ours or refused.unreached or refused.of_resource_quota)
     controller = refused.controller if passes and refused.controller_kind in _BY_ANNOTATION else ""
     retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
-    return replace(
-        found, sentences=(*sentences, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
-    )
+    if controller and refused.unreached:  # while gpu-tiers is down, a try only lengthens the wait for the next one
+        sentences.append(f"To have it tried at once then: {retry}")
+    now_helps = controller and not refused.unreached
+    sentences += [refused.said(now), *found.sentences]
+    return replace(found, sentences=tuple(sentences), refused=refused, retry=retry if now_helps else "", waits=True)
 
 
 async def _next_try(asked: AskedCluster, document: Document, finding: Finding | None) -> str:

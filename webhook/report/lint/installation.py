@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from webhook.cluster.listed import CRD
 from webhook.cluster.webhook_configurations import (
+    ALWAYS,
     KINDS,
-    OF_GATES,
     OF_PODS,
     WebhookConfiguration,
     missing_kinds,
@@ -36,13 +37,23 @@ def guard_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """
     if not any(_ours(snapshot)):
         return
-    if not any(each.keeps_gates for each in snapshot.admission_policies):
-        yield Mistake("ValidatingAdmissionPolicy", f"gpu-tiers has none whose name ends with {OF_GATES}")
+    for end in ALWAYS:
+        if not any(each.name.endswith(end) for each in snapshot.admission_policies):
+            yield Mistake("ValidatingAdmissionPolicy", f"gpu-tiers has none whose name ends with {end}")
     for each in snapshot.admission_policies:
-        if not each.actions:
+        if not each.exists:
+            yield Mistake(str(each), "does not exist, although a binding names it")
+        elif not each.actions:
             yield Mistake(str(each), "no binding names it, so the API server does not ask it")
         elif each.keeps_gates and "Deny" not in each.actions:
             yield Mistake(str(each), f"its binding says {some_of(sorted(each.actions))}, not Deny")
+
+
+@rule("crd-missing", Severity.ERROR, "tenants", line="tenants")
+def crd_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Find an installation whose TenantQuotas are gone, because somebody deleted their CRD."""
+    if not snapshot.has_crd:
+        yield Mistake(f"CustomResourceDefinition/{CRD}", "does not exist, so no quota holds")
 
 
 @rule("address-incomplete", Severity.ERROR, "configurations", line="registered")

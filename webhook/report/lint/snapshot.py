@@ -210,6 +210,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     `refused` are the parts that the user has no right to read.
 
     `pods` are those with GPUs; `taken` are the resources of nodes that all pods take. `version` is major and minor.
+    `has_crd`: the API server knows TenantQuotas, or files were read.
     `leader` is the replica that renews the Lease, "" for none. `workloads` are those that an audit judged.
     `failed_hooks`: how often a kubelet reported FailedPreStopHook of a pod, by its namespace and name.
     """
@@ -236,6 +237,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     preemption_rules: tuple[PreemptionRule, ...] = ()
     autoscalers: tuple[str, ...] = ()
     version: tuple[int, int] = (0, 0)
+    has_crd: bool = True
     supply: GpuSupply = NO_SUPPLY
     workloads: tuple[Audited, ...] = ()
     unread: Mapping[Part, str] = msgspec.field(default_factory=dict)

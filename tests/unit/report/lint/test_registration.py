@@ -1,17 +1,22 @@
 """The registration of gpu-tiers with the API server, and the other webhooks there."""
 
+from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from tests.builders import a_policy, a_tenant
 from tests.unit.report.lint.asking import NOW, a_cluster, a_listed_pod, active, found
-from webhook.cluster.webhook_configurations import KINDS, AdmissionPolicy, WebhookConfiguration
+from webhook.cluster.webhook_configurations import KINDS, AdmissionPolicy, WebhookConfiguration, admission_policies
+from webhook.kube.client import Page
 from webhook.objects.view import view
 from webhook.policy.values.facts import Namespace
 from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot
 
 PODS = [{"apiGroups": [""], "apiVersions": ["*"], "resources": ["pods"], "operations": ["CREATE"]}]
 MUTATING, VALIDATING = KINDS
+DENY = {"validationActions": ["Deny"]}
 
 
 def configured(kind: str, entry: str, name: str = "zz-gpu-tiers", **fields: Any) -> WebhookConfiguration:
@@ -29,6 +34,27 @@ def mutating(**fields: Any) -> WebhookConfiguration:
 
 def validating(**fields: Any) -> WebhookConfiguration:
     return configured(VALIDATING, "pods.validate.gpu-tiers.dev", **{"failurePolicy": "Fail", **fields})
+
+
+def guards(*names: str, actions: Iterable[str] = ("Deny",)) -> tuple[AdmissionPolicy, ...]:
+    """Admission policies of the release gpu-tiers."""
+    return tuple(AdmissionPolicy(name=f"gpu-tiers-{each}", actions=frozenset(actions)) for each in names)
+
+
+class Deleted:
+    """An API server with the bindings of a release, and its policies but for those that somebody deleted."""
+
+    def __init__(self, *deleted: str) -> None:
+        self._deleted = deleted
+
+    async def list_pages(self, place: str, _params: object) -> AsyncIterator[Page]:
+        bindings, names = place.endswith("bindings"), ("hold", "ceilings", "claims-in-use", "own-account")
+        trees = [
+            {"metadata": {"name": f"gpu-tiers-{each}"}, "spec": {"policyName": f"gpu-tiers-{each}"} | DENY}
+            for each in names
+            if bindings or each not in self._deleted
+        ]
+        yield Page(items=[msgspec.Raw(msgspec.json.encode(each)) for each in trees])
 
 
 def registered(*configurations: WebhookConfiguration, **parts: Any) -> ClusterSnapshot:
@@ -59,14 +85,13 @@ def test_without_both_nothing_is_refused() -> None:
 
 
 def test_the_policy_that_keeps_gates_shut_is_missing_or_denies_no_more() -> None:
-    own = AdmissionPolicy(name="gpu-tiers-own-account", actions=frozenset({"Deny"}))
+    own = guards("own-account", "ceilings", "claims-in-use")
 
     def with_guard(*actions: str) -> ClusterSnapshot:
-        guard = AdmissionPolicy(name="gpu-tiers-hold", actions=frozenset(actions))
-        return registered(validating(), admission_policies=(own, guard))
+        return registered(validating(), admission_policies=(*own, *guards("hold", actions=actions)))
 
     assert found("guard-missing", with_guard("Deny")) == []
-    assert found("guard-missing", registered(validating(), admission_policies=(own,))) == [
+    assert found("guard-missing", registered(validating(), admission_policies=own)) == [
         "ValidatingAdmissionPolicy: gpu-tiers has none whose name ends with -hold"
     ]
     assert found("guard-missing", with_guard()) == [
@@ -76,6 +101,30 @@ def test_the_policy_that_keeps_gates_shut_is_missing_or_denies_no_more() -> None
         "ValidatingAdmissionPolicy/gpu-tiers-hold: its binding says Audit, not Deny"
     ]
     assert found("guard-missing", registered()) == [], "where nothing is installed webhook-missing says so"
+
+
+async def test_a_policy_that_somebody_deleted_is_missed_by_its_binding() -> None:
+    """`kubectl delete validatingadmissionpolicy gpu-tiers-ceilings`: a system class passes while gpu-tiers is down."""
+    left = await admission_policies(Deleted("ceilings", "own-account"))  # type: ignore[arg-type]
+    lost = [f"ValidatingAdmissionPolicy/gpu-tiers-{name}: does not exist" for name in ("ceilings", "own-account")]
+    assert found("guard-missing", registered(validating(), admission_policies=left)) == [
+        f"{each}, although a binding names it" for each in lost
+    ]
+
+
+def test_a_ceiling_without_policy_and_binding_is_missed_too() -> None:
+    left = guards("hold", "claims-in-use", "own-account")
+    assert found("guard-missing", registered(validating(), admission_policies=left)) == [
+        "ValidatingAdmissionPolicy: none of gpu-tiers whose name ends with -ceilings is there"
+    ]
+
+
+def test_an_installation_whose_crd_was_deleted_has_no_quota() -> None:
+    deleted = registered(validating(), has_crd=False)
+    assert found("crd-missing", deleted) == [
+        "CustomResourceDefinition/tenantquotas.gpu-tiers.dev: does not exist, so no quota holds"
+    ]
+    assert found("crd-missing", registered(validating())) == [], "its TenantQuotas may all be deleted on purpose"
 
 
 def test_a_configuration_into_which_no_replica_has_written() -> None:
