@@ -93,6 +93,11 @@ class QuotaRow(msgspec.Struct, frozen=True):
             return False
         return self.flavor is None or self.flavor == flavor or may_be(flavor, self.flavor)
 
+    def overlaps(self, other: Self) -> bool:
+        """Tell whether a charge may count on both rows."""
+        names = (self.tier, other.tier), (self.flavor, other.flavor)
+        return all(None in pair or pair[0] == pair[1] for pair in names)
+
 
 class Budget(msgspec.Struct, frozen=True):
     """GPU-hours that a tenant may use in each period of the calendar of a time zone, or between two times.
