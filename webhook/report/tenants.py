@@ -21,7 +21,7 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `left` is neither used nor reserved, here or in a row that counts the same pods too.
+    """A row of a quota, in GPUs. `left` is what its pods may still use, here and in rows that count them too.
 
     `left` does not say whether GPUs of the cluster are free.
 
@@ -236,6 +236,8 @@ def _number(value: object) -> int:
 def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant | None) -> Iterator[RowShown]:
     """Yield the rows. A row has no more left than the total, or any other row that counts all of its pods.
 
+    While GPUs are reserved for the queue, the status says what is left, because a row of a higher tier may use them.
+
     If a used up budget counts its pods, nothing is left, and the budget's action applies to further pods.
     """
     holds = frozenset(row.label for row in tenant.rows if row.has_queue) if tenant else frozenset[str]()
@@ -250,7 +252,8 @@ def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant 
         closing = (each for each in (tenant.bounds if tenant else ()) if each.spent and each.counts(*counted))
         budget = next(closing, None)
         if tenant is None or budget is None:
-            yield replace(row, left=min((row.left, *lefts), key=float))
+            left = as_number(_gpus(own["left"])) if "left" in own else min((row.left, *lefts), key=float)
+            yield replace(row, left=left)
             continue
         beyond = "Hold" if tenant.holds_on(*counted) else tenant.action(budget)
         other = "" if beyond == tenant.on_exceed else beyond

@@ -1,9 +1,18 @@
 """A tenant as its TenantQuota shows it, whatever stands there."""
 
+from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.builders import a_tenant
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.kubernetes_store import count_of
+from webhook.ledger.slot_sums import booked_of, left_of
+from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import tenant_quota_of
+from webhook.policy.quota.tenant_status import usage_status
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.tenants import TenantShown, above_quota, tenant_shown
 
 
@@ -39,6 +48,19 @@ def test_of_a_tier_no_more_is_left_than_of_the_total() -> None:
         {"tier": "gone", "hard": "0", "used": "0", "active": False},
     ]
     assert [each.left for each in shown({"usage": usage}).rows[:3]] == [1, 1, 0]
+
+
+def test_what_a_lower_tier_reserves_of_the_total_is_left_to_a_higher_one() -> None:
+    entries = (
+        Entry(wants=(Charge(gpus=Decimal(3), tier="gpu-batch"),)),
+        Entry(state="ForQueue", rank=400, reserves={"total": Decimal(4), "gpu-batch": Decimal(4)}),
+    )
+    rows = (QuotaRow(Decimal(6)), QuotaRow(Decimal(6), "gpu-batch"), QuotaRow(Decimal(4), "gpu-training"))
+    tenant, ranks = Tenant("alpha", rows=rows), {"gpu-batch": 400, "gpu-training": 1000}
+    count = count_of(Account(entries=entries), tenant)
+    left = left_of(booked_of(Account(entries=entries), tenant), entries, tenant, lambda tier: ranks.get(tier or "", 0))
+    found = shown(usage_status(tenant, replace(count, left=left), {})).rows
+    assert [(each.reserved_for_queue, each.left) for each in found] == [(3, 0), (3, 0), (0, 3)]
 
 
 def test_what_has_no_node_is_distinguished_from_what_runs() -> None:

@@ -36,6 +36,8 @@ class Count(msgspec.Struct, frozen=True):
 
     `stale` says why the pods can't be followed now; the status then keeps the last usage. `repairing` says why nothing
     is known: the account is rebuilt. `stranded` are gangs that can't run within the quota.
+
+    `left` are the GPUs that new pods of each row may still use while some are reserved for the queue, {} otherwise.
     """
 
     used: Usage = msgspec.field(default_factory=dict)
@@ -44,6 +46,7 @@ class Count(msgspec.Struct, frozen=True):
     stale: str = ""
     repairing: str = ""
     stranded: tuple[StrandedGang, ...] = ()
+    left: Usage = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, booked: Usage, used: Usage, for_queue: Usage, stale: str = "") -> Self:
@@ -74,6 +77,7 @@ def usage_status(
         used, reserved, for_queue = (each.get(row, NOTHING) for each in (count.used, count.reserved, count.for_queue))
         numbers = {"hard": row.hard, "used": used, "reserved": reserved}
         numbers |= {"reservedForQueue": for_queue} if for_queue else {}
+        numbers |= {"left": count.left[row]} if row in count.left else {}
         shown: Status = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
         shown |= {name: written(number) for name, number in numbers.items()}
         hard = written(row.hard)
