@@ -183,7 +183,7 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     assert sentence in asked("explain", "behind", here)
 
     usage = asked("usage", tenant)
-    assert f"The queue of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
+    assert f"The queue of tenant {tenant}: 5 pods wait, for 6 GPUs in all" in usage
     first, second = usage.splitlines()[-2:]
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]

@@ -113,7 +113,7 @@ class QueueShown(Shown, frozen=True):
     @property
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
-        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
+        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'}, for {gpus} in all"
         more = self.workloads - len(self.entries)
         return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
@@ -158,8 +158,8 @@ class TenantShown(Shown, frozen=True):
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
-    """Return the action above a quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
-    return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
+    """Return the action above a quota, with the rows that have another one: "Deny, for gpu-batch Hold"."""
+    return ", ".join((on_exceed, *(f"for {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
 
 
 def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantShown:

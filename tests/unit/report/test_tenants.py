@@ -77,7 +77,7 @@ def test_a_row_that_holds_says_so_where_its_tenant_refuses() -> None:
     rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]
     found = shown({"usage": [{"tier": "gpu-batch", "hard": "2"}, {"hard": "8"}]}, quotas=rows)
     assert [row.on_exceed for row in found.rows] == ["Hold", ""]
-    assert above_quota(found.on_exceed, found.rows) == "Deny, on gpu-batch Hold"
+    assert above_quota(found.on_exceed, found.rows) == "Deny, for gpu-batch Hold"
 
 
 def test_a_row_that_limits_nothing_has_no_limit_and_nothing_left() -> None:
@@ -123,9 +123,7 @@ def test_a_line_is_shown_place_by_place() -> None:
     place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
     line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
     queue = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
-    assert queue.sentence == (
-        "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
-    )
+    assert queue.sentence == ("30 pods wait, for 29.5 GPUs in all; 23 more workloads come after those that are shown")
     assert [(each.nth, each.gpus, each.waits_for) for each in queue.entries] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "the queue"),

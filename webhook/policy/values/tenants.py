@@ -201,10 +201,10 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def above_quota(self) -> str:
-        """Return the action above the quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
+        """Return the action above the quota, with the rows that have another one: "Deny, for gpu-batch Hold"."""
         if self.charged_elsewhere:
             return "charged elsewhere"
-        queues = () if self.on_exceed == "Hold" else (f"on {row.label} Hold" for row in self.rows if row.has_queue)
+        queues = () if self.on_exceed == "Hold" else (f"for {row.label} Hold" for row in self.rows if row.has_queue)
         return ", ".join((self.on_exceed, *queues))
 
     def bounding_every_tier(self) -> Self:

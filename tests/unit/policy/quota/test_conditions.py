@@ -83,7 +83,7 @@ def test_the_action_above_the_quota_names_the_rows_that_queue():
     queueing = replace(TRAINING, on_exceed="Hold")
     actions = {
         "Deny": ALPHA,
-        "Deny, on gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
+        "Deny, for gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
         "Hold": replace(ALPHA, rows=(queueing, TOTAL), on_exceed="Hold"),
         "charged elsewhere": replace(ALPHA, charged_elsewhere=True),
     }
