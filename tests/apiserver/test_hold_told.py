@@ -183,12 +183,35 @@ def test_commands_say_whose_turn_is_before_yours(line: QueueingTenant) -> None:
     assert sentence in asked("explain", "behind", here)
 
     usage = asked("usage", tenant)
-    assert f"The queue of tenant {tenant}: 5 pods wait for room, for 6 GPUs in all" in usage
+    assert f"The queue of tenant {tenant}: 5 pods wait, for 6 GPUs in all" in usage
     first, second = usage.splitlines()[-2:]
     assert first.split()[:6] == ["1", line.namespace, "Job/gang", "gpu-training", "4", "4"]
     assert second.split()[:6] == ["2", line.namespace, "Pod/behind", "gpu-training", "1", "2"]
     assert first.endswith("room in gpu-training")
     assert second.endswith("room in gpu-training")
+
+
+def test_gpus_that_the_head_reserves_are_left_to_a_higher_tier(installed: Installed, roomy: str) -> None:
+    with new_namespace(installed.cluster) as namespace:
+        quotas = [{"gpus": 6}, {"tier": "gpu-batch", "gpus": 6}, {"tier": "gpu-training", "gpus": 4}]
+        with installed.tenant_for(f"told-{namespace}", namespace, quotas=quotas, onExceed="Hold") as tenant:
+            line = QueueingTenant(installed, namespace, roomy)
+            line.create(line.pod("there", gpus=3, tier="gpu-batch"))
+            line.eventually_runs("there")
+            line.create(line.pod("head", gpus=4, tier="gpu-batch"))
+            installed.eventually(lambda: reserved(line, "gpu-batch") == "3", "what the head reserves")
+
+            # 1. The head needs the total, and a pod of a higher tier may use it.
+            (usage,) = json.loads(run(installed, "usage", tenant, "--output=json").stdout)["items"]
+            rows = {each["subject"]: each["left"] for each in usage["rows"]}
+            assert rows == {"total": 0, "gpu-batch": 0, "gpu-training": 3}
+            asked = run(installed, "explain", "there", f"--namespace={namespace}", "--output=json")
+            assert {each["subject"]: each["left"] for each in json.loads(asked.stdout)["tenant"]["rows"]} == rows
+
+            # 2. So it does.
+            line.create(line.pod("higher", gpus=2))
+            line.eventually_runs("higher")
+            assert line.waiting() == {"head"}
 
 
 def test_who_keeps_a_gate_shut_is_named_on_the_pod(line: QueueingTenant) -> None:

@@ -1,11 +1,14 @@
 """Audit, Warn and Enforce on a real API server, and a policy that changes while the webhook runs."""
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from .asking import events
 from .installed import Installed, gpu_pod
+from .queue import QueueingTenant
 
 pytestmark = pytest.mark.apiserver
 
@@ -27,6 +30,30 @@ def test_audit_changes_nothing_refuses_nothing_and_records(changed: Installed, n
     assert "gpu-tiers.dev/assigned-by" not in created.stdout
     assert changed.metric("gpu_tiers_would_refuse_total", mode="Audit") == would + 1
     assert "would be refused" in changed.log()
+
+
+def test_a_quota_that_refuses_nobody_strands_no_gang(changed: Installed, namespace: str) -> None:
+    """Three of four pods of a Job exist, in a tenant of two GPUs."""
+    changed.upgrade(mode="Audit")
+    changed.tenant("beyond", namespace, quotas=[{"gpus": "2"}])
+    pods = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"}, "spec": {"hard": {"pods": "3"}}}
+    changed.create(pods, namespace)
+    changed.eventually(lambda: "hard" in changed.get("resourcequota/pods", namespace)["status"], "a ResourceQuota")
+
+    def whole() -> str:
+        conditions = changed.get("tenantquota/beyond", namespace)["status"].get("conditions", [])
+        return next((str(each["status"]) for each in conditions if each["type"] == "GangsWhole"), "")
+
+    try:
+        changed.create(QueueingTenant(changed, namespace, "").job("early", pods=4), namespace)
+        changed.eventually(lambda: changed.usage("beyond") == "total 3/2", "the count of its three pods")
+        time.sleep(2)
+        assert whole() == "True", "its fourth pod may start too"
+        assert events(changed, namespace, "GangStranded") == {}
+        changed.cluster.kubectl("label", "namespace", namespace, "gpu-tiers.dev/mode=Enforce")
+        changed.eventually(lambda: whole() == "False", "the end of room in a namespace that enforces the quota")
+    finally:
+        changed.api.delete("tenantquota/beyond")
 
 
 def test_warn_patches_and_tells(changed: Installed, namespace: str) -> None:

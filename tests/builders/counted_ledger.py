@@ -48,7 +48,7 @@ class CountedLedger(Accounts):
 
     def stranded(self, tenant: Tenant) -> tuple[StrandedGang, ...]:
         self._count(tenant)
-        return stranded_gangs(self.store.newest(tenant.name).account, tenant, self._view)
+        return stranded_gangs(self.store.newest(tenant.name).account, tenant, self._view, lambda _: True)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         self._count(booking.tenant)

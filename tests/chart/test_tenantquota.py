@@ -53,7 +53,7 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     api.api.apply(quota(maxTier="gpu-training", quotas=[{"tier": "gpu-training", "gpus": "6"}]))
     status = {
         "observedGeneration": 1,
-        "onExceed": "Deny, on gpu-training Hold",
+        "onExceed": "Deny, for gpu-training Hold",
         "summary": "gpu-training 4/6 (+2 reserved)",
         "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"}],
         "queue": QUEUE,
@@ -69,7 +69,7 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     assert re.split(r" {2,}", row)[:7] == [
         "alpha",
         "gpu-training",
-        "Deny, on gpu-training Hold",
+        "Deny, for gpu-training Hold",
         "gpu-training 4/6 (+2 reserved)",
         "4",
         "True",

@@ -204,6 +204,9 @@ class Process:
     def status(self, version: Version, count: Count) -> Status:
         return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
 
+    def enforces(self, _: str) -> bool:
+        return True
+
     def opens_all_gates(self, namespace: str) -> bool:
         version = self.versions.newest(self.namespaces.get(namespace, ""))
         return version is None or version.active.on_exceed not in ("Hold", "Deny")

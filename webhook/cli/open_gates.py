@@ -56,7 +56,7 @@ async def _asked(target: Target, namespace: str | None, *, yes: bool, nodes: boo
         if nodes:
             cleared = await ReservedNodes(client, lambda _: None).clear_all()
             typer.echo(f"Reservations ended: {cleared}.")
-    overdrawn = " This may overdraw quotas: see gpu-tiers usage." if opened else ""
+    overdrawn = " Quotas may be overdrawn." if opened else ""
     typer.echo(f"Opened: {opened} of {opened + len(problems)} gates.{overdrawn}")
     if problems:
         guard = _POLICY.search(problems[0])

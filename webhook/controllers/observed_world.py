@@ -227,12 +227,16 @@ class ObservedWorld:
         fields |= self.queues.status(version.name, before, has_queue=version.active.has_queue)
         return fields | self.pending.status(version.name, before)
 
+    def enforces(self, namespace: str) -> bool:
+        found = self.cluster.seen_namespace(namespace)
+        return found is not None and self.observed_workloads.active.current().mode_in(found.labels) is Mode.Enforce
+
     def opens_all_gates(self, namespace: str) -> bool:
         found = self.cluster.seen_namespace(namespace)
         if found is None:
             return False  # it is new, and its tenant is not known yet
-        tenant, mode = self.cluster.tenant(found), self.observed_workloads.active.current().mode_in(found.labels)
-        if tenant is None or tenant.charged_elsewhere or mode is not Mode.Enforce:
+        tenant = self.cluster.tenant(found)
+        if tenant is None or tenant.charged_elsewhere or not self.enforces(namespace):
             return True
         return not tenant.has_queue and tenant.on_exceed != "Deny"  # under Deny, pods in the queue keep their order
 

@@ -14,7 +14,7 @@ import msgspec
 from webhook.kube.client import Client, listed_objects, path
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.ledger.account import Account, written_account
-from webhook.ledger.slot_sums import booked_of, free_for_queue, used_of
+from webhook.ledger.slot_sums import booked_of, free_for_queue, left_of, used_of
 from webhook.ledger.versions import Version, Versions, WorkingCopy
 from webhook.objects.view import Tree
 from webhook.policy.quota.budgets import in_force
@@ -29,7 +29,7 @@ WriteOutcome = Literal["written", "conflict", "failed"]
 class KubernetesStore:
     """Accounts in TenantQuotas' statuses. `versions` learns each version; `report` is called after each write.
 
-    `is_active`: the policy has the tier and the flavor of a row.
+    `is_active`: the policy has the tier and the flavor of a row. `rank` returns the value of a tier.
     """
 
     client: Client
@@ -37,6 +37,7 @@ class KubernetesStore:
     clock: Callable[[], float] = time.monotonic
     report: Callable[[WriteOutcome], None] = lambda _: None
     is_active: Callable[[QuotaRow], bool] = lambda _: True
+    rank: Callable[[str | None], int] = lambda _: 0
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         self.versions.subscribe(listener)
@@ -66,8 +67,10 @@ class KubernetesStore:
         account = account.sealed(before.uid) if copy.sealed else account.unsealed()
         # The usage is of the rows that apply with this write, which may note the begin or the end of a grant.
         tenant = in_force(copy.version.active, before.status | copy.changes)
-        booked = copy.booked if tenant == copy.version.active else None
-        usage = usage_status(tenant, count_of(account, tenant, booked=booked), before.status, self.is_active)
+        booked = copy.booked if tenant == copy.version.active else booked_of(account, tenant)
+        left = left_of(booked, account.entries, tenant, self.rank)
+        count = msgspec.structs.replace(count_of(account, tenant, booked=booked), left=left)
+        usage = usage_status(tenant, count, before.status, self.is_active)
         body: Tree = {
             "apiVersion": API_VERSION,
             "kind": "TenantQuota",

@@ -6,7 +6,7 @@ a slot with its pods inside, a ResourceClaim is a slot that its pods share, the 
 slot of that pod, and a second create of a name is in the slot of the name.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -39,6 +39,22 @@ def free_for_queue(usage: Usage, entries: Iterable[Entry], tenant: Tenant, rank:
     """Return the free GPUs on each row that heads of the queue reserve. A head may ask for more than is free."""
     reserved = reserved_by_heads(entries, tenant, rank)
     return {row: min(gpus, max(row.hard - usage[row], NOTHING)) for row, gpus in reserved.items()}
+
+
+def left_of(
+    usage: Usage, entries: Iterable[Entry], tenant: Tenant, rank: Callable[[str | None], int]
+) -> dict[QuotaRow, Decimal]:
+    """Return the GPUs that new pods of each row may still use while heads of the queue reserve some; {} otherwise.
+
+    `rank` returns the value of a tier. A head of gpu-batch reserves free GPUs of the total, and gpu-training may use
+    them.
+    """
+    heads, left = [each for each in entries if each.state == "ForQueue"], dict[QuotaRow, Decimal]()
+    for row in tenant.rows if heads else ():
+        reserved = free_for_queue(usage, heads, tenant, rank(row.tier))
+        free = (each.hard - usage[each] - reserved[each] for each in tenant.rows if each.counts(row.tier, row.flavor))
+        left[row] = max(min(free), NOTHING)
+    return left
 
 
 class _Slot(NamedTuple):

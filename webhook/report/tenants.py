@@ -21,7 +21,7 @@ _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs. `left` is neither used nor reserved, here or in a row that counts the same pods too.
+    """A row of a quota, in GPUs. `left` is what its pods may still use, here and in rows that count them too.
 
     `left` does not say whether GPUs of the cluster are free.
 
@@ -113,7 +113,7 @@ class QueueShown(Shown, frozen=True):
     @property
     def sentence(self) -> str:
         gpus = written_gpus(Decimal(str(self.gpus)))
-        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'} for room, for {gpus} in all"
+        pods = f"{self.pods} {'pods wait' if self.pods > 1 else 'pod waits'}, for {gpus} in all"
         more = self.workloads - len(self.entries)
         return pods + (f"; {more} more workloads come after those that are shown" if more > 0 else "")
 
@@ -157,8 +157,8 @@ class TenantShown(Shown, frozen=True):
 
 
 def above_quota(on_exceed: str, rows: Iterable[RowShown]) -> str:
-    """Return the action above a quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
-    return ", ".join((on_exceed, *(f"on {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
+    """Return the action above a quota, with the rows that have another one: "Deny, for gpu-batch Hold"."""
+    return ", ".join((on_exceed, *(f"for {row.subject} {row.on_exceed}" for row in rows if row.on_exceed)))
 
 
 def tenant_shown(found: TenantQuota, flavors: Iterable[Flavor] = ()) -> TenantShown:
@@ -235,6 +235,8 @@ def _number(value: object) -> int:
 def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant | None) -> Iterator[RowShown]:
     """Yield the rows. A row has no more left than the total, or any other row that counts all of its pods.
 
+    While GPUs are reserved for the queue, the status says what is left, because a row of a higher tier may use them.
+
     If a used up budget counts its pods, nothing is left, and the budget's action applies to further pods.
     """
     holds = frozenset(row.label for row in tenant.rows if row.has_queue) if tenant else frozenset[str]()
@@ -249,7 +251,8 @@ def _rows(usage: list[dict[str, Any]], pending: dict[str, Gpus], tenant: Tenant 
         closing = (each for each in (tenant.bounds if tenant else ()) if each.spent and each.counts(*counted))
         budget = next(closing, None)
         if tenant is None or budget is None:
-            yield replace(row, left=min((row.left, *lefts), key=float))
+            left = as_number(_gpus(own["left"])) if "left" in own else min((row.left, *lefts), key=float)
+            yield replace(row, left=left)
             continue
         beyond = "Hold" if tenant.holds_on(*counted) else tenant.action(budget)
         other = "" if beyond == tenant.on_exceed else beyond

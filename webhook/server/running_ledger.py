@@ -63,7 +63,11 @@ class ReplicaLedger:
         versions.listed(cluster.known.quotas.objects)  # `follow` does not report the objects listed before
         written = partial(metrics.count, "gpu_tiers_ledger_writes_total")
         self.store = KubernetesStore(
-            client, versions, report=written, is_active=lambda row: is_active(row, active.current())
+            client,
+            versions,
+            report=written,
+            is_active=lambda row: is_active(row, active.current()),
+            rank=lambda tier: active.current().tiers.rank(tier),  # noqa: PLW0108 - the policy may change
         )
         self.ledger, self.changes = Accounts(self.store, hand_over=hand_over), Changes()
         changed = self.changes.tenant

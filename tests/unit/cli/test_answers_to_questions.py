@@ -52,7 +52,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_read(
     assert "hook of a new pod    a: file, 120 s to save, 130 s of grace\n" in output
     assert "hook of a new pod    b: none: no GPU\n" in output
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in output
-    assert "tenant               alpha: may use no tier; beyond its quota: Deny, on gpu-batch Hold" in output
+    assert "tenant               alpha: may use no tier; beyond its quota: Deny, for gpu-batch Hold" in output
     assert "8 GPUs as gpu-batch count as a whole; its pods use 4 of them now" in output
     assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in output
     assert "The mode is Warn here: nothing is refused yet." in output

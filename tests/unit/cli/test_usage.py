@@ -71,4 +71,4 @@ def test_a_queue_is_shown_with_its_order() -> None:
     entry = QueuedShown(1, "lab", "Job/train", "uid", "gpu-training", 4, 4, "2026-11-26T17:00:00Z", "gpu-training")
     tenant = TenantShown("alpha", (), "Hold", queue=QueueShown(4, 4, 1, (entry,)), queue_order="The order is Strict")
     (table,) = usage_answer([tenant]).tables
-    assert table.title == "The queue of tenant alpha: 4 pods wait for room, for 4 GPUs in all. The order is Strict"
+    assert table.title == "The queue of tenant alpha: 4 pods wait, for 4 GPUs in all. The order is Strict"

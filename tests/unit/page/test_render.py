@@ -84,7 +84,7 @@ def test_the_line_of_a_tenant_stands_below_its_rows() -> None:
     waits = structs.replace(a_tenant("alpha"), queue=QueueShown(4, 4, 1, (place,)))
     page = rendered(a_content(tenants=(waits, a_tenant("beta"))))
     page_text = text_of(page)
-    assert "The queue of tenant alpha 4 pods wait for room, for 4 GPUs in all." in page_text
+    assert "The queue of tenant alpha 4 pods wait, for 4 GPUs in all." in page_text
     assert f"1 team-alpha/Job/{EVIL} gpu-training 4 4 2026-11-22 12:00:00 UTC room in gpu-training" in page_text
     assert "The queue of tenant beta" not in page_text
     assert "<script" not in page

@@ -62,6 +62,13 @@ def test_usage_tells_when_the_hours_are_used_up_and_until_when_a_row_has_more() 
     assert "alpha: gpu-training has 8 GPUs more until 15 December 2026, 00:00 UTC" in answer.notes
 
 
+def test_a_budget_that_is_used_up_many_times_has_no_percentage() -> None:
+    (budget,) = shown(4200 * 3600).budgets
+    assert budget.sentence.startswith("4,200 of 5,000 GPU-hours of gpu-training are used, 84 % (new hours on")
+    (budget,) = shown(424750 * 3600).budgets
+    assert budget.sentence.startswith("424,750 of 5,000 GPU-hours of gpu-training are used (new hours on")
+
+
 def test_where_a_budget_is_used_up_no_quota_is_left_in_what_it_counts() -> None:
     assert [row.left for row in shown(4200 * 3600).rows] == [8, 8]
     assert [row.left for row in shown(5000 * 3600).rows] == [0, 8]

@@ -112,7 +112,7 @@ def test_a_tenant_reads_what_it_may_use_and_what_comes_beyond() -> None:
 def test_a_row_that_holds_alone_says_so() -> None:
     holds = a_tenant(quotas=[{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]).allowing("6").view()
     (shown,) = posture_of(policy(), [holds]).tenants
-    assert (shown.quotas, shown.on_exceed) == (("gpu-batch: 2", "the total: 6"), "Deny, on gpu-batch Hold")
+    assert (shown.quotas, shown.on_exceed) == (("gpu-batch: 2", "the total: 6"), "Deny, for gpu-batch Hold")
 
 
 def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:

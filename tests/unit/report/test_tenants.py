@@ -1,9 +1,18 @@
 """A tenant as its TenantQuota shows it, whatever stands there."""
 
+from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.builders import a_tenant
+from webhook.ledger.account import Account, Entry
+from webhook.ledger.kubernetes_store import count_of
+from webhook.ledger.slot_sums import booked_of, left_of
+from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import tenant_quota_of
+from webhook.policy.quota.tenant_status import usage_status
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.report.tenants import TenantShown, above_quota, tenant_shown
 
 
@@ -41,6 +50,19 @@ def test_of_a_tier_no_more_is_left_than_of_the_total() -> None:
     assert [each.left for each in shown({"usage": usage}).rows[:3]] == [1, 1, 0]
 
 
+def test_what_a_lower_tier_reserves_of_the_total_is_left_to_a_higher_one() -> None:
+    entries = (
+        Entry(wants=(Charge(gpus=Decimal(3), tier="gpu-batch"),)),
+        Entry(state="ForQueue", rank=400, reserves={"total": Decimal(4), "gpu-batch": Decimal(4)}),
+    )
+    rows = (QuotaRow(Decimal(6)), QuotaRow(Decimal(6), "gpu-batch"), QuotaRow(Decimal(4), "gpu-training"))
+    tenant, ranks = Tenant("alpha", rows=rows), {"gpu-batch": 400, "gpu-training": 1000}
+    count = count_of(Account(entries=entries), tenant)
+    left = left_of(booked_of(Account(entries=entries), tenant), entries, tenant, lambda tier: ranks.get(tier or "", 0))
+    found = shown(usage_status(tenant, replace(count, left=left), {})).rows
+    assert [(each.reserved_for_queue, each.left) for each in found] == [(3, 0), (3, 0), (0, 3)]
+
+
 def test_what_has_no_node_is_distinguished_from_what_runs() -> None:
     usage = [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "1"}, {"hard": "8", "used": "4"}]
     rows = [{"row": "gpu-training", "gpus": "3"}, {"row": "gone", "gpus": "1"}, "what"]
@@ -55,7 +77,7 @@ def test_a_row_that_holds_says_so_where_its_tenant_refuses() -> None:
     rows = [{"tier": "gpu-batch", "gpus": 2, "onExceed": "Hold"}]
     found = shown({"usage": [{"tier": "gpu-batch", "hard": "2"}, {"hard": "8"}]}, quotas=rows)
     assert [row.on_exceed for row in found.rows] == ["Hold", ""]
-    assert above_quota(found.on_exceed, found.rows) == "Deny, on gpu-batch Hold"
+    assert above_quota(found.on_exceed, found.rows) == "Deny, for gpu-batch Hold"
 
 
 def test_a_row_that_limits_nothing_has_no_limit_and_nothing_left() -> None:
@@ -101,9 +123,7 @@ def test_a_line_is_shown_place_by_place() -> None:
     place = {"namespace": "lab", "workload": "Job/train", "uid": "u", "tier": "gpu-training", "pods": 4, "gpus": "4"}
     line = [{**place, "since": "2026-11-26T17:00:00Z", "short": "gpu-training"}, place, "what"]
     queue = shown({"queue": {"pods": 30, "workloads": 25, "tiers": [{"gpus": "29.5"}], "entries": line}}).queue
-    assert queue.sentence == (
-        "30 pods wait for room, for 29.5 GPUs in all; 23 more workloads come after those that are shown"
-    )
+    assert queue.sentence == ("30 pods wait, for 29.5 GPUs in all; 23 more workloads come after those that are shown")
     assert [(each.nth, each.gpus, each.waits_for) for each in queue.entries] == [
         (1, 4, "room in gpu-training"),
         (2, 4, "the queue"),

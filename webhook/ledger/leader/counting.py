@@ -166,7 +166,7 @@ class Counting:
         def counted(version: Version, before: Account) -> tuple[Account, Count]:
             account = rewritten(before, view, lapsed, has_queue=version.active.has_queue)
             count = count_of(account, version.active, "; ".join(self._pods.problems()))
-            stranded = () if count.stale else stranded_gangs(account, version.active, view)
+            stranded = () if count.stale else stranded_gangs(account, version.active, view, world.enforces)
             return account, replace(count, stranded=stranded)
 
         def edit(copy: WorkingCopy) -> None:
@@ -188,16 +188,18 @@ class Counting:
             self._changes.tenant(name)
 
 
-def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[StrandedGang, ...]:
+def stranded_gangs(
+    account: Account, tenant: Tenant, view: PodView, enforces: Callable[[str], bool]
+) -> tuple[StrandedGang, ...]:
     """Return the gangs that use a part of the GPUs that they need, in a tenant that has no room for the rest.
 
     Such a gang can't run. It was never booked, because it is older than gpu-tiers or was applied while that was down. A
     booked gang always has room for the replacement of a preempted pod. A tenant that demotes has none, because a
-    demoted pod may find room at another tier.
+    demoted pod may find room at another tier. A namespace whose mode `enforces` no quota has none either.
     """
     if tenant.charged_elsewhere or tenant.on_exceed != "Deny":
         return ()
-    found = list(_in_part(account, view))
+    found = [each for each in _in_part(account, view) if enforces(each[0].namespace)]
     usage = booked_of(account, tenant) if found else {}
     stranded = (gang for gang, missing in found if not _has_room(missing, tenant.bounds, usage))
     return tuple(sorted(stranded, key=lambda each: (each.namespace, each.name)))

@@ -290,7 +290,9 @@ class _Queue:
         else:
             self._head_of |= dict.fromkeys(lacking, unit.uid)
             for row in missing:
-                ends = max((missing[each] for each in lacking if _is_part_of(each, row)), default=Decimal(0))
+                ends = max(
+                    (missing[each] for each in lacking if row.counts(each.tier, each.flavor)), default=Decimal(0)
+                )
                 gpus = adds[row] if row in lacking else max(adds[row] - ends, Decimal(0))
                 reserves |= {row.label: gpus} if gpus else {}
         first = unit.first
@@ -319,8 +321,3 @@ class _Queue:
         if same not in self._rows_of:
             self._rows_of[same] = {row for charge in unit.charges for row in charge.rows(self._tenant)}
         return self._rows_of[same]
-
-
-def _is_part_of(row: QuotaRow, whole: QuotaRow) -> bool:
-    """Tell whether everything that counts on `row` counts on `whole` too."""
-    return whole.tier in (None, row.tier) and whole.flavor in (None, row.flavor)

@@ -143,6 +143,9 @@ class World(Protocol):
     def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
         """Report all gangs of a tenant that can't run within its quota. It may be called again with the same."""
 
+    def enforces(self, namespace: str) -> bool:
+        """Tell whether a quota refuses pods in a namespace; in the modes Audit and Warn it does not."""
+
     def opens_all_gates(self, namespace: str) -> bool:
         """Tell whether all our gates in a namespace are opened, because no quota keeps the order of its pods."""
 

@@ -101,11 +101,13 @@ def is_used_up(budget: Budget, used: Used) -> bool:
 def state_of(budget: Budget, used: Used) -> Phrase:
     """Return the words for the use of a budget: how much, when there are new hours, and when it is used up."""
     name, out, when = row_name(budget.tier, budget.flavor), used.runs_out(budget), _until(budget, used)
-    percent = int(100 * used.gpu_seconds / HOUR / budget.gpu_hours) if budget.gpu_hours else 100
     of, renews = f" of {name}" if name else "", what_renews(when, budget.per or "")
+    share: Phrase | str = ""
+    if not is_used_up(budget, used):
+        share = Phrase("percent", percent=int(100 * used.gpu_seconds / HOUR / budget.gpu_hours))
     ends = Phrase("runs-out", when=date_text(out, budget.zone)) if out is not None else ""
     hours, total = used_hours(budget, used), budget.gpu_hours
-    return Phrase("hours-used", used=hours, hours=total, of=of, percent=percent, renews=renews, out=ends)
+    return Phrase("hours-used", used=hours, hours=total, of=of, share=share, renews=renews, out=ends)
 
 
 def within_budgets(

@@ -22,7 +22,7 @@ from webhook.policy.quota.charges import StrandedGang, lent_from, stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Tenant, Usage, by_age
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.sentences.sentence import sentence, warning_words
 
 LONGEST_SUMMARY = 1024
@@ -36,6 +36,8 @@ class Count(msgspec.Struct, frozen=True):
 
     `stale` says why the pods can't be followed now; the status then keeps the last usage. `repairing` says why nothing
     is known: the account is rebuilt. `stranded` are gangs that can't run within the quota.
+
+    `left` are the GPUs that new pods of each row may still use while some are reserved for the queue, {} otherwise.
     """
 
     used: Usage = msgspec.field(default_factory=dict)
@@ -44,6 +46,7 @@ class Count(msgspec.Struct, frozen=True):
     stale: str = ""
     repairing: str = ""
     stranded: tuple[StrandedGang, ...] = ()
+    left: Usage = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, booked: Usage, used: Usage, for_queue: Usage, stale: str = "") -> Self:
@@ -74,6 +77,7 @@ def usage_status(
         used, reserved, for_queue = (each.get(row, NOTHING) for each in (count.used, count.reserved, count.for_queue))
         numbers = {"hard": row.hard, "used": used, "reserved": reserved}
         numbers |= {"reservedForQueue": for_queue} if for_queue else {}
+        numbers |= {"left": count.left[row]} if row in count.left else {}
         shown: Status = {name: text for name, text in (("tier", row.tier), ("resourceFlavor", row.flavor)) if text}
         shown |= {name: written(number) for name, number in numbers.items()}
         hard = written(row.hard)
@@ -178,7 +182,12 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     # No lower tier has room if a row of every tier has none.
     total = any(row.tier is None and row.flavor is None for row in over) or all(row.tier is None for row in over)
     on_exceed: OnExceed = "Deny" if tenant.on_exceed == "Demote" and total else tenant.on_exceed
-    meanwhile = _MEANWHILE[policy.mode.name]["Hold" if all(row.has_queue for row in over) else on_exceed]
+    queued = all(tenant.holds_on(row.tier, row.flavor) for row in over)
+    meanwhile = _MEANWHILE[policy.mode.name]["Hold" if queued else on_exceed]
+    # A pod is queued if any of its rows queues, also where it is the total that has no room.
+    queues = [row.label for row in tenant.rows if row.has_queue and any(map(row.overlaps, over))]
+    if queues and not queued and policy.mode is Mode.Enforce:
+        meanwhile += f", except those of {first_of(queues, MOST_NAMES)}, which are queued (onExceed: Hold)"
     usage = ", ".join(f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}" for row in over)
     return "True", "OverQuota", f"{usage}; nothing is evicted, and {meanwhile}"
 

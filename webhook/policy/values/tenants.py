@@ -93,6 +93,11 @@ class QuotaRow(msgspec.Struct, frozen=True):
             return False
         return self.flavor is None or self.flavor == flavor or may_be(flavor, self.flavor)
 
+    def overlaps(self, other: Self) -> bool:
+        """Tell whether a charge may count on both rows."""
+        names = (self.tier, other.tier), (self.flavor, other.flavor)
+        return all(None in pair or pair[0] == pair[1] for pair in names)
+
 
 class Budget(msgspec.Struct, frozen=True):
     """GPU-hours that a tenant may use in each period of the calendar of a time zone, or between two times.
@@ -196,10 +201,10 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def above_quota(self) -> str:
-        """Return the action above the quota, with the rows that have another one: "Deny, on gpu-batch Hold"."""
+        """Return the action above the quota, with the rows that have another one: "Deny, for gpu-batch Hold"."""
         if self.charged_elsewhere:
             return "charged elsewhere"
-        queues = () if self.on_exceed == "Hold" else (f"on {row.label} Hold" for row in self.rows if row.has_queue)
+        queues = () if self.on_exceed == "Hold" else (f"for {row.label} Hold" for row in self.rows if row.has_queue)
         return ", ".join((self.on_exceed, *queues))
 
     def bounding_every_tier(self) -> Self:

@@ -49,7 +49,7 @@ def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
         return found.message if found.reason is Reason.CEILING else ""
     tiers = ((each, policy.tiers.of_class(each.class_name)) for each in found.existing if tenant)
     beyond = [each for each, tier in tiers if tenant and tier and not tenant.may_use(tier, policy.tiers)]
-    return f"{_pods(beyond)} as {_classes(beyond)}, which tenant {tenant.name} may not use" if tenant and beyond else ""
+    return f"{_pods(beyond)} {_classes(beyond)}, which tenant {tenant.name} may not use" if tenant and beyond else ""
 
 
 @rule("other-class", Severity.WARNING, "workloads")
@@ -57,7 +57,7 @@ def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
 def other_class(found: Audited, policy: TierPolicy) -> str:
     """Find pods with the class of a tier, but not the class or priority that new pods get."""
     other = [each for each in with_another_class(found) if policy.tiers.of_class(each.class_name)]
-    return f"{_pods(other)} as {_classes(other)}; new pods get {_due(found)}" if other else ""
+    return f"{_pods(other)} {_classes(other)}; new pods get {_due(found)}" if other else ""
 
 
 @rule("foreign-class", Severity.WARNING, "workloads")
@@ -70,7 +70,7 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
     given = f"new pods get {_due(found)}" if found.classes else "new pods keep it"
     there = [each for each in foreign if each.exist]
     names = some_of(each.class_name for each in foreign)
-    return f"{f'{_pods(there)} as {_classes(there)}' if there else f'names {names}'}, which is no tier; {given}"
+    return f"{f'{_pods(there)} {_classes(there)}' if there else f'names {names}'}, which is no tier; {given}"
 
 
 @rule("hook-missing", Severity.WARNING, "workloads")
@@ -81,8 +81,8 @@ def hook_missing(found: Audited, _: TierPolicy) -> str:
     if not bare:
         return ""
     hook = found.hooks[0]
-    lacks = f"{hook.grace_period_seconds} s of grace" if hook.kind == "sigterm" else f"the {hook.kind} hook"
-    return f"{_pods(bare)} without {lacks} that {found.workload_type} gets"
+    hook_name = f"{hook.grace_period_seconds} s of grace" if hook.kind == "sigterm" else f"the {hook.kind} hook"
+    return f"{_pods(bare, 'lack', 'lacks')} {hook_name} that {found.workload_type} gets"
 
 
 @rule("before-webhook", Severity.WARNING, "workloads")
@@ -91,7 +91,7 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
     """Find pods without the annotation that gpu-tiers writes on each pod."""
     unmarked = [each for each in found.existing if not each.marked]
     due = "new pods are refused" if found.message else f"new pods get {found.due or 'no tier'}"
-    return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
+    return f"{_pods(unmarked)} {_classes(unmarked)}; {due}" if unmarked else ""
 
 
 @rule("unknown-key", Severity.WARNING, "workloads")
@@ -144,12 +144,11 @@ def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
         yield JUDGED_BY_ITSELF
 
 
-def _pods(found: Iterable[PodsAlike]) -> str:
-    """Return the number that run, such as: 3 pods with 12 GPUs run."""
+def _pods(found: Iterable[PodsAlike], have: str = "have", has: str = "has") -> str:
+    """Return the number of pods, which may all be pending, and the verb, such as: 3 pods with 12 GPUs have."""
     there = list(found)
     count, gpus = sum(each.count for each in there), sum((each.gpus for each in there), Decimal(0))
-    runs = "run" if count != 1 else "runs"
-    return f"{number_of(count, 'pod')} with {written_gpus(gpus)} {runs}"
+    return f"{number_of(count, 'pod')} with {written_gpus(gpus)} {has if count == 1 else have}"
 
 
 def _classes(found: Iterable[PodsAlike]) -> str:

@@ -83,7 +83,7 @@ def test_the_action_above_the_quota_names_the_rows_that_queue():
     queueing = replace(TRAINING, on_exceed="Hold")
     actions = {
         "Deny": ALPHA,
-        "Deny, on gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
+        "Deny, for gpu-training Hold": replace(ALPHA, rows=(queueing, TOTAL)),
         "Hold": replace(ALPHA, rows=(queueing, TOTAL), on_exceed="Hold"),
         "charged elsewhere": replace(ALPHA, charged_elsewhere=True),
     }
@@ -197,8 +197,15 @@ def test_above_a_row_that_holds_alone_new_pods_wait_where_the_tenant_refuses_oth
     batch = QuotaRow(Decimal(2), "gpu-batch", on_exceed="Hold")
     found = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TOTAL)))
     assert ready(found, count=Count(used={batch: Decimal(3)}))[2].endswith("are queued (onExceed: Hold)")
+    some = "new pods that count there are refused, except those of gpu-batch, which are queued (onExceed: Hold)"
     both = Count(used={batch: Decimal(3), TOTAL: Decimal(17)})
-    assert ready(found, count=both)[2].endswith("new pods that count there are refused")
+    assert ready(found, count=both)[2].endswith(some)
+    assert ready(found, count=Count(used={TOTAL: Decimal(17)}))[2].endswith(some), "a pod of batch waits for the total"
+    training = Count(used={TRAINING: Decimal(7)})
+    apart = TenantQuota("alpha", 2, replace(ALPHA, rows=(batch, TRAINING, TOTAL)))
+    assert ready(apart, count=training)[2].endswith("are refused"), "no pod of batch counts on gpu-training"
+    warns = conditions_of(found, None, replace(POLICY, mode=Mode.Warn), both, NOON)
+    assert condition(warns, "Ready")["message"].endswith("in mode Warn new pods that count there run with a warning")
 
 
 def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():

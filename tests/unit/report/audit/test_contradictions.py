@@ -20,8 +20,8 @@ def test_pods_that_are_as_new_ones_would_be_are_fine() -> None:
 def test_pods_from_before() -> None:
     job = workload(unseen(3), pods(1))
     assert lines_of(job) == [
-        f"warning: hook-missing: {JOB}: 3 pods with 3 GPUs run without the file hook that training gets",
-        f"warning: before-webhook: {JOB}: 3 pods with 3 GPUs run as no PriorityClass (0); new pods get gpu-training",
+        f"warning: hook-missing: {JOB}: 3 pods with 3 GPUs lack the file hook that training gets",
+        f"warning: before-webhook: {JOB}: 3 pods with 3 GPUs have no PriorityClass (0); new pods get gpu-training",
     ]
     assert standing_of(job) is AuditStanding.BEFORE
 
@@ -29,14 +29,14 @@ def test_pods_from_before() -> None:
 def test_a_label_that_was_changed_while_its_pods_run() -> None:
     job = workload(pods(2, "gpu-batch"), hook=None)
     assert lines_of(job) == [
-        f"warning: other-class: {JOB}: 2 pods with 2 GPUs run as gpu-batch (400); new pods get gpu-training (1000)"
+        f"warning: other-class: {JOB}: 2 pods with 2 GPUs have gpu-batch (400); new pods get gpu-training (1000)"
     ]
     assert standing_of(job) is AuditStanding.CHANGED
 
 
 def test_a_class_that_was_made_again_with_another_value() -> None:
     (line,) = lines_of(workload(pods(priority=900)))
-    assert line.endswith("1 pod with 1 GPU runs as gpu-training (900); new pods get gpu-training (1000)")
+    assert line.endswith("1 pod with 1 GPU has gpu-training (900); new pods get gpu-training (1000)")
 
 
 def test_a_demoted_pod_has_its_reason() -> None:
@@ -46,7 +46,7 @@ def test_a_demoted_pod_has_its_reason() -> None:
 def test_a_class_outside_the_tiers_that_stays_or_is_replaced() -> None:
     urgent = pods(class_name="urgent", priority=5000)
     assert lines_of(workload(urgent, tier="gpu-batch", hook=None))[0] == (
-        f"warning: foreign-class: {JOB}: 1 pod with 1 GPU runs as urgent (5000), which is no tier; "
+        f"warning: foreign-class: {JOB}: 1 pod with 1 GPU has urgent (5000), which is no tier; "
         "new pods get gpu-batch (400)"
     )
     unlabelled = replace(workload(urgent, hook=None), tiers=(), classes={})
@@ -58,7 +58,7 @@ def test_a_class_outside_the_tiers_that_stays_or_is_replaced() -> None:
 
 def test_a_hook_that_is_grace_alone() -> None:
     (line,) = lines_of(workload(pods(grace=30), hook=HookDue("sigterm", 130)))
-    assert line.endswith("1 pod with 1 GPU runs without 130 s of grace that training gets")
+    assert line.endswith("1 pod with 1 GPU lacks 130 s of grace that training gets")
     assert lines_of(workload(pods(hook=False), hook=HookDue("sigterm", 130))) == []
 
 
@@ -66,7 +66,7 @@ def test_a_tier_that_the_tenant_may_not_use_runs_or_is_asked_for() -> None:
     beta = tenant("beta", max_tier="gpu-batch")
     runs = workload(pods(2), tier="gpu-batch", tenant=beta)
     assert lines_of(runs)[0] == (
-        "error: tier-not-allowed: Job/train in team-alpha: 2 pods with 2 GPUs run as gpu-training (1000), which tenant "
+        "error: tier-not-allowed: Job/train in team-alpha: 2 pods with 2 GPUs have gpu-training (1000), which tenant "
         "beta may not use"
     )
     sentence = "gpu-training is not for tenant beta"
@@ -79,7 +79,7 @@ def test_what_would_be_refused_says_the_sentence() -> None:
     job = workload(unseen(), verdict="Denied", refusal="there is no such tier", tier="gpu-batch", hook=None)
     assert lines_of(job) == [
         "error: would-be-refused: Job/train in team-alpha: there is no such tier",
-        f"warning: before-webhook: {JOB}: 1 pod with 1 GPU runs as no PriorityClass (0); new pods are refused",
+        f"warning: before-webhook: {JOB}: 1 pod with 1 GPU has no PriorityClass (0); new pods are refused",
     ]
     assert standing_of(job) is AuditStanding.REFUSED, "the worst counts"
 
