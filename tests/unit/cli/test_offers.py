@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_deployment, a_job, a_pod, a_tenant, a_workload
+from tests.builders import a_deployment, a_job, a_pod, a_replicaset, a_tenant, a_workload
 from tests.builders.api import ApiOfObjects
 from tests.builders.built import Built, Tree
 from tests.unit.cli.conftest import Answering
@@ -98,6 +98,17 @@ def test_the_next_pod_of_a_controller_takes_the_slot_of_the_old_one(
     if owner:
         of_workload = explains(answering, tmp_path, "replicaset/web", quota, *pods, **{REPLICASETS: [made]})
         assert "is queued:" not in of_workload
+
+
+def test_the_next_pod_of_a_replicaset_that_has_all_its_pods_has_the_room_of_an_old_one(
+    answering: Answering, tmp_path: Path
+) -> None:
+    """Nobody counts the updated pods of a ReplicaSet, because it replaces none when its template changes."""
+    bare = of_tier(a_replicaset(a_pod().asking(2), name="bare"), "gpu-batch", replicas=1)
+    pod = owned(a_stored_pod("bare-a", node="node-a", phase="Running"), "ReplicaSet", "bare")
+    full = a_quota(uses("uid-bare-a", 2, "gpu-batch"), rows={None: 2})
+    said = explains(answering, tmp_path, "replicaset/bare", full, pod, **{REPLICASETS: [bare]})
+    assert "would be refused now" not in said
 
 
 def test_a_demoted_deployment_whose_next_pod_is_refused_is_not_restarted(answering: Answering, tmp_path: Path) -> None:
