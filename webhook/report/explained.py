@@ -196,12 +196,12 @@ class Replaces(NamedTuple):
 
     `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for a pod that isn't ready, and
     the updateStrategy (OnDelete, partition) of a StatefulSet or a DaemonSet may leave pods. `surges`: a rollout makes
-    new pods before it ends old ones. `paused`: it makes none.
+    new pods before it ends old ones; the setting that ends this, "" if it doesn't. `paused`: it makes none.
     """
 
     deletable: bool = False
     not_replaced: str = ""
-    surges: bool = False
+    surges: str = ""
     paused: bool = False
 
 

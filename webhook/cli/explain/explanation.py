@@ -240,7 +240,7 @@ async def _with_changes(
     if command and how.surges:
         surging = closed_tiers(decided, replace(situation, ledger=asked.ledger), together=together)
         if any(surging[each] and not closed[each] for each in closed):
-            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, as there is room for no pod more)"
+            command += f" (first set {how.surges}, as there is room for no pod more)"
     return replace(there, changes=tuple(tier_changes(document, there, given, decided, closed, command)))
 
 

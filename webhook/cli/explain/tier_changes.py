@@ -17,7 +17,7 @@ from webhook.objects.view import Tree, at, listed, mapped, view
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision
 from webhook.policy.quota.charges import never_fits
-from webhook.policy.quota.queue_status import hold_warnings
+from webhook.policy.quota.queue_status import ends_surge
 from webhook.policy.values.facts import Facts
 from webhook.report.explained import JOB, Explained, Replaces, TierOf, changes, job_outlasts_deletions
 from webhook.report.waiting import running_pods
@@ -49,7 +49,6 @@ async def replaced_by(
             owner = await asked.cluster.lookups.stored_workload(document.namespace, last.name, last.row)
     spec = mapped(at(owner, "spec"))
     row, tiers = asked.policy.kinds.by_kind.get(document.group_kind), asked.policy.tiers
-    surges = row is not None and any(each.id == "queued-surge" for each in hold_warnings(document.tree, row))
     strategy = mapped(spec.get("updateStrategy"))
     stay = strategy.get("type") == "OnDelete" or at(strategy, "rollingUpdate.partition")
     # The pods that no rollout replaces, except those that have the tier already; if all have it, all of them.
@@ -58,7 +57,7 @@ async def replaced_by(
     return Replaces(
         deletable=await outlasts_deletions(asked, document, pods),
         not_replaced=" ".join(each.metadata.name for each in others or stuck),
-        surges=surges,
+        surges=ends_surge(document.tree, row) if row else "",
         paused=spec.get("paused") is True,
     )
 
