@@ -217,3 +217,17 @@ def test_the_next_pod_of_a_deployment_that_is_scaled_beyond_its_row_is_queued(
     quota = a_quota(*(uses(f"uid-web-1-{n}", 2, "gpu-batch") for n in range(2)), rows={None: 4}, onExceed="Hold")
     said = explains(answering, tmp_path, "deployment/web", quota, *pods, **{DEPLOYMENTS: [web], REPLICASETS: [made]})
     assert "can never start" not in said
+
+
+@pytest.mark.parametrize(("exhausted", "offered"), [("Deny", False), ("Warn", True)])
+def test_a_tier_without_hours_is_not_offered_whatever_happens_above_the_rows(
+    answering: Answering, tmp_path: Path, exhausted: str, offered: bool
+) -> None:
+    """The tenant only warns above its rows, but a pod without hours is refused."""
+    budget = {"gpuHours": 10, "per": "Month", "onExhausted": exhausted, "tier": "gpu-training"}
+    tiers = {"allowedTiers": ["gpu-batch", "gpu-training"], "onExceed": "Warn"}
+    quota = a_quota(uses("other", 4, "gpu-training"), rows={"gpu-training": 4}, budgets=[budget], **tiers)
+    quota["status"]["budgets"] = [{**USED_UP, "tier": "gpu-training"}]
+    said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone"))
+    assert ("[gpu-tiers.dev/tier]: gpu-training." in said) is offered
+    assert ("is open to it: TenantQuota/alpha: 10 of 10 GPU-hours of gpu-training are used" in said) is not offered

@@ -81,18 +81,19 @@ def _obstacles(
         yield f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))} of {tier.name}"
 
     # 3. The tenant's rows: whether they could ever hold all of its pods, and then whether they have room or a queue.
-    if tenant is None or tenant.charged_elsewhere or tenant.on_exceed == "Warn":
+    if tenant is None or tenant.charged_elsewhere:
         return
     group = asked.facts.group
     whole = replace(charge_of_all(asked, charge), tier=tier.name)
     whole = replace(whole, gpus=max(whole.gpus, charge.gpus * group.pods if group else charge.gpus))
     needs = whole if together else charge
-    if (row := never_fits(whole if tenant.on_exceed != "Demote" else needs, tenant)) is not None:
+    row = never_fits(whole if tenant.on_exceed != "Demote" else needs, tenant)
+    if row is not None and tenant.action(row) != "Warn":
         hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
         yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"
     usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name), own=situation.own)
     short = shortfall((needs,), tenant, usage)
-    if short is not None and not tenant.holds_on(tier.name, charge.flavor):
+    if short is not None and tenant.action(short.row) != "Warn" and not tenant.holds_on(tier.name, charge.flavor):
         used, quota = sentence(row_usage(short.row, usage, reserved)), f"TenantQuota/{tenant.name}"
         yield (
             f"{quota}: {used}"
