@@ -286,9 +286,7 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
     wait. `own` are the uids under which the queue reserves GPUs for the pod itself.
     """
     tenant, charge = facts.tenant, decided.charge
-    if tenant is None or charge is None or not tenant.charges(charge.gpus):
-        return ""
-    if not tenant.holds_on(charge.tier, charge.flavor):
+    if tenant is None or charge is None or not (tenant.charges(charge.gpus) and decided.gets_gate):
         return ""
     tiers = asked.policy.tiers
     whole = charge_of_all(decided.tier_request, charge) if gang_of_pod(facts) else charge

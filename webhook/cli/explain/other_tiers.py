@@ -12,9 +12,8 @@ from webhook.kube.discovery import is_allowed, use_of_class
 from webhook.ledger.protocol import Ledger
 from webhook.objects.quantities import written, written_gpus
 from webhook.policy.assignment.limits import acceptable, charge_of_all
-from webhook.policy.assignment.request import TierRequest
-from webhook.policy.decide import Decision
-from webhook.policy.quota.charges import Charge, never_fits, row_usage, shortfall
+from webhook.policy.decide import Decision, whole_charge
+from webhook.policy.quota.charges import never_fits, row_usage, shortfall
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.values.tiers import Tier
 from webhook.sentences.sentence import sentence
@@ -46,10 +45,9 @@ def closed_tiers(decision: Decision, situation: Situation, *, together: bool) ->
 
     `together`: all of its pods need room at once.
     """
-    asked, charge = decision.tier_request, decision.charge
     return {
-        tier.name: next(_obstacles(tier, asked, charge, situation, together=together), "")
-        for tier in asked.policy.tiers
+        tier.name: next(_obstacles(tier, decision, situation, together=together), "")
+        for tier in decision.tier_request.policy.tiers
     }
 
 
@@ -59,9 +57,8 @@ def none_open(closed: Mapping[str, str], own: Collection[str | None]) -> str:
     return f"No other tier is open to it: {'; '.join(named) or 'the policy has no other'}."
 
 
-def _obstacles(
-    tier: Tier, asked: TierRequest, charge: Charge | None, situation: Situation, *, together: bool
-) -> Iterator[str]:
+def _obstacles(tier: Tier, decision: Decision, situation: Situation, *, together: bool) -> Iterator[str]:
+    asked, charge = decision.tier_request, decision.charge
     tenant, policy = asked.facts.tenant, asked.policy
     # 1. Who may name the tier at all, and for what.
     if tenant is not None and not tenant.may_use(tier, policy.tiers):
@@ -83,9 +80,8 @@ def _obstacles(
     # 3. The tenant's rows: whether they could ever hold all of its pods, and then whether they have room or a queue.
     if tenant is None or tenant.charged_elsewhere:
         return
-    group = asked.facts.group
-    whole = replace(charge_of_all(asked, charge), tier=tier.name)
-    whole = replace(whole, gpus=max(whole.gpus, charge.gpus * group.pods if group else charge.gpus))
+    whole = charge_of_all(asked, charge)
+    whole = replace(whole, gpus=max(whole.gpus, whole_charge(charge, asked.facts.together).gpus))
     needs = whole if together else charge
     row = never_fits(whole if tenant.on_exceed != "Demote" else needs, tenant)
     if row is not None and tenant.action(row) != "Warn":
@@ -93,7 +89,7 @@ def _obstacles(
         yield f"{hard}, and all of its pods ask for {written(whole.gpus)}"
     usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name), own=situation.own)
     short = shortfall((needs,), tenant, usage)
-    if short is not None and tenant.action(short.row) != "Warn" and not tenant.holds_on(tier.name, charge.flavor):
+    if short is not None and tenant.action(short.row) != "Warn" and not replace(decision, charge=charge).gets_gate:
         used, quota = sentence(row_usage(short.row, usage, reserved)), f"TenantQuota/{tenant.name}"
         yield (
             f"{quota}: {used}"
