@@ -231,3 +231,26 @@ def test_a_tier_without_hours_is_not_offered_whatever_happens_above_the_rows(
     said = explains(answering, tmp_path, "alone", quota, a_stored_pod("alone"))
     assert ("[gpu-tiers.dev/tier]: gpu-training." in said) is offered
     assert ("is open to it: TenantQuota/alpha: 10 of 10 GPU-hours of gpu-training are used" in said) is not offered
+
+
+@pytest.mark.parametrize("order", ["Strict", "BestEffort"])
+@pytest.mark.parametrize("suspended", [True, False])
+def test_a_gang_waits_for_room_for_all_of_its_pods(
+    answering: Answering, tmp_path: Path, suspended: bool, order: str
+) -> None:
+    """The row has room for one of them."""
+    job = of_tier(a_job(a_pod().asking(2), name="later", parallelism=2, suspend=suspended), "gpu-batch")
+    queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
+    pods = [] if suspended else [queued]
+    quota = a_quota(uses("other", 2, "gpu-batch"), rows={"gpu-batch": 4}, onExceed="Hold", holdOrder=order)
+    said = explains(answering, tmp_path, "job/later", quota, *pods, **{JOBS: [job]})
+    assert "uses 2 of 4 of gpu-batch; all of its pods start together and ask for 4" in said
+
+
+def test_a_gang_with_another_label_is_not_promised_room_for_one_pod(answering: Answering, tmp_path: Path) -> None:
+    job = of_tier(a_job(a_pod().asking(2), name="later", parallelism=2), "gpu-training")
+    queued = owned(a_stored_pod("later-1", gate="gpu-tiers.dev/quota"), "Job", "later", "batch/v1")
+    entries = uses("a", 2, "gpu-batch"), uses("b", 2, "gpu-training")
+    quota = a_quota(*entries, rows={"gpu-batch": 4, "gpu-training": 4}, onExceed="Hold")
+    said = explains(answering, tmp_path, "job/later", quota, queued, **{JOBS: [job]})
+    assert "To have it once the queue lets it in, delete and apply job/later again" in said

@@ -288,22 +288,23 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
     tenant, charge = facts.tenant, decided.charge
     if tenant is None or charge is None or not (tenant.charges(charge.gpus) and decided.gets_gate):
         return ""
-    tiers = asked.policy.tiers
-    whole = charge_of_all(decided.tier_request, charge) if gang_of_pod(facts) else charge
+    tiers, gang = asked.policy.tiers, gang_of_pod(facts)
+    whole = charge_of_all(decided.tier_request, charge) if gang else charge  # a gang starts as a whole
     if row := never_fits(whole, tenant):
         return sentence(
             Phrase("would-never-start", row=row.subject, tenant=tenant.name, hard=row.hard, gpus=whole.gpus)
         )
     usage, _ = usage_met(ledger, tenant, tiers.rank(charge.tier), own=own)
-    short = shortfall((charge,), tenant, usage)
+    short = shortfall((whole,), tenant, usage)
     if short is None:
         return ""
     usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier), own=own)  # as in the table of rows
     no_room = NoRoom.of(replace(short, usage=usage, reserved=reserved))
     queue = tenant_shown(asked.quotas[tenant.name].quota).queue
     line = queue.workloads - any(each.uid in own for each in queue.entries)
+    together = f"; all of its pods start together and ask for {written(whole.gpus)}" if gang else ""
     order = f". {sentence(hold_order_phrase(tenant))}" if line else ""
-    return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
+    return f"{sentence(would_be_queued(tenant.name, no_room, line))}{together}{order}"
 
 
 def _booked(asked: AskedCluster, document: Document, main: NewPod | None) -> tuple[Account, tuple[Entry, ...]]:
