@@ -18,6 +18,7 @@ from webhook.ledger.account import Account, Entry, written_account
 from webhook.policy.quota.charges import Charge
 
 TIER = "gpu-tiers.dev/tier"
+RESOURCEQUOTAS = "/api/v1/resourcequotas"
 STATEFULSETS = "/apis/apps/v1/statefulsets"
 
 
@@ -254,3 +255,96 @@ def test_a_gang_with_another_label_is_not_promised_room_for_one_pod(answering: A
     quota = a_quota(*entries, rows={"gpu-batch": 4, "gpu-training": 4}, onExceed="Hold")
     said = explains(answering, tmp_path, "job/later", quota, queued, **{JOBS: [job]})
     assert "To have it once the queue lets it in, delete and apply job/later again" in said
+
+
+# --- all pods that a command replaces
+
+
+def a_running(name: str, owner: str, kind: str = "ReplicaSet", tier: str = "gpu-batch", ready: str = "True") -> Tree:
+    """A pod of 2 GPUs."""
+    pod = owned(a_stored_pod(name, node="node-a", phase="Running"), kind, owner)
+    pod["spec"]["priorityClassName"] = tier
+    del pod["metadata"]["labels"]  # its workload names the tier
+    return pod | {"status": pod["status"] | {"conditions": [{"type": "Ready", "status": ready}]}}
+
+
+def a_service(tier: str, *, pods: int = 3, made_in: str = "", **strategy: object) -> tuple[list[Tree], dict[str, Any]]:
+    """The pods of the Deployment web with the label of a tier, and the objects that make them."""
+    web = of_tier(a_deployment(a_pod().asking(2), "web", pods), tier, replicas=pods, updatedReplicas=pods)
+    web["spec"]["strategy"] = strategy
+    made = owned(stored(a_workload("apps/v1", "ReplicaSet", "web-1").json()), "Deployment", "web")
+    there = [a_running(f"web-1-{n}", "web-1", tier=made_in or tier) for n in range(pods)]
+    return there, {DEPLOYMENTS: [web], REPLICASETS: [made]}
+
+
+def two_gpus(name: str = "gpus") -> dict[str, Any]:
+    hard = {"requests.nvidia.com/gpu": "2"}
+    quota = {"metadata": {"name": name, "namespace": "team-alpha"}, "spec": {"hard": hard}}
+    return {RESOURCEQUOTAS: [quota | {"status": {"hard": hard, "used": hard}}]}
+
+
+def test_the_pods_that_leave_make_room_in_a_resourcequota_too(answering: Answering, tmp_path: Path) -> None:
+    """The ResourceQuota allows 2 GPUs, which they use."""
+    room = a_quota(rows={None: 8})
+    alone = a_stored_pod("alone", node="node-a", phase="Running")
+    assert "(one of gpu-training, " in explains(answering, tmp_path, "alone", room, alone, **two_gpus())
+    pods, made = a_service("gpu-batch", pods=1, type="Recreate")
+    said = explains(answering, tmp_path, "deployment/web", room, *pods, **made, **two_gpus())
+    assert "tier=TIER (one of gpu-training, gpu-serving, gpu-interactive)" in said
+    assert "first set" not in said
+    rolled, made = a_service("gpu-batch", pods=1)
+    assert "first set" in explains(answering, tmp_path, "deployment/web", room, *rolled, **made, **two_gpus())
+
+
+def test_a_tier_with_room_for_some_of_its_pods_is_not_offered(answering: Answering, tmp_path: Path) -> None:
+    """The first new pod would take the room, and the rollout would be refused from then on."""
+    pods, made = a_service("gpu-training")
+    entries = [uses(f"uid-web-1-{n}", 2, "gpu-training") for n in range(3)]
+    tiers = {"allowedTiers": ["gpu-training", "gpu-batch"]}
+    quota = a_quota(uses("other", 6, "gpu-batch"), *entries, rows={"gpu-batch": 8, "gpu-training": 16}, **tiers)
+    for what in ("deployment/web", "web-1-0"):
+        said = explains(answering, tmp_path, what, quota, *pods, **made)
+        used = "gpu-batch is at 6 of 8 GPUs of TenantQuota/alpha without them"
+        assert f"{used}, and its 3 pods ask for 6" in said
+        assert "kubectl label" not in said
+
+
+def test_a_full_tier_that_queues_says_so(answering: Answering, tmp_path: Path) -> None:
+    pods, made = a_service("gpu-batch", rollingUpdate={"maxSurge": 0})
+    entries = [uses(f"uid-web-1-{n}", 2, "gpu-batch") for n in range(3)]
+    rows = {"gpu-batch": 8, "gpu-training": 6}
+    quota = a_quota(uses("other", 2, "gpu-training"), *entries, rows=rows, onExceed="Hold")
+    said = explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
+    assert "(one of gpu-training, gpu-serving, gpu-interactive)" in said
+    without = "gpu-training is at 2 of 6 GPUs of TenantQuota/alpha without them, and its 3 pods ask for 6"
+    assert f"Pods without room are queued: in gpu-training, {without}." in said
+
+
+def test_nobody_has_a_tier_now_that_has_room_for_some_of_their_pods(answering: Answering, tmp_path: Path) -> None:
+    """Somebody changed the label."""
+    pods, made = a_service("gpu-training", made_in="gpu-batch", type="Recreate")
+    entries = [uses(f"uid-web-1-{n}", 2, "gpu-batch") for n in range(3)]
+    quota = a_quota(uses("other", 6, "gpu-training"), *entries, rows={"gpu-batch": 8, "gpu-training": 8})
+    said = explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
+    assert "Not all of its pods have room there now: gpu-training is at 6 of 8 GPUs" in said
+    assert "rollout restart" not in said
+
+
+def test_a_full_row_that_the_new_pods_do_not_use_needs_no_other_rollout(answering: Answering, tmp_path: Path) -> None:
+    pods, made = a_service("gpu-batch", pods=1)
+    quota = a_quota(uses("uid-web-1-0", 2, "gpu-batch"), rows={"gpu-batch": 2, "gpu-training": 8})
+    said = explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
+    assert "kubectl rollout restart deployment/web" in said
+    assert "first set" not in said
+
+
+@pytest.mark.parametrize("asked_about", ["statefulset/db", "db-0"])
+def test_a_statefulset_replaces_its_other_pods_once_the_one_that_blocks_it_is_deleted(
+    answering: Answering, tmp_path: Path, asked_about: str
+) -> None:
+    db = of_tier(a_workload("apps/v1", "StatefulSet", "db"), "gpu-batch", replicas=2, updatedReplicas=2)
+    db["spec"] = {"replicas": 2, "serviceName": "db", "template": a_pod().asking(2).template()}
+    pods = [a_running(f"db-{n}", "db", "StatefulSet", ready=ready) for n, ready in enumerate(("True", "False"))]
+    said = explains(answering, tmp_path, asked_about, a_quota(rows={None: 8}), *pods, **{STATEFULSETS: [db]})
+    restart = "kubectl rollout restart statefulset/db -n team-alpha"
+    assert f"until they are replaced: {restart}; kubectl delete pod db-1 -n team-alpha" in said

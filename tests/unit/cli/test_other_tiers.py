@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from tests.builders.pods import GPU
-from webhook.cli.explain.other_tiers import Situation, closed_tiers
+from webhook.cli.explain.other_tiers import Situation, offers
 from webhook.cli.explain.tier_changes import tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.ledger.account import Account, Entry
@@ -43,7 +43,10 @@ def first_change(
     owner = a_deployment(a_pod().asking(2), replicas=count)
     facts = some_facts(*[owner] * (not there or "may_name" in there), tenant=tenant, policy=POLICY)
     together = PodsTogether(POD_GROUP, group.name, group.pods) if group else None
-    facts, pod = replace(facts, group=group, together=together), a_pod().asking(2).having("spec.nodeName", node or None).view()
+    facts, pod = (
+        replace(facts, group=group, together=together),
+        a_pod().asking(2).having("spec.nodeName", node or None).view(),
+    )
     decided, document = decide_pod(pod, facts, POLICY), Document("", a_job().json())
     known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)
     assert decided is not None
@@ -51,9 +54,8 @@ def first_change(
     if used:
         account = Account(entries=(Entry(uid="other", namespace="team-alpha", state="Used", wants=(used,)),))
         ledger.store.set(facts.tenant, account)
-    situation = Situation(ledger, native, known.may_name)
-    closed = closed_tiers(decided, situation, together=bool(known.gang or group))
-    return next(tier_changes(document, known, decided.assignment, decided, closed, command))
+    situation = Situation(ledger, native, known.may_name, together=bool(known.gang or group))
+    return next(tier_changes(document, known, decided.assignment, decided, offers(decided, situation), command))
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:

@@ -350,7 +350,7 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     first = evicted_first(charged)
     if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
-    in_its_place = judge_of(asked.cluster, await ledger_without(asked, first), asked.policy)
+    in_its_place = judge_of(asked.cluster, await ledger_without(asked, [first]), asked.policy)
     if refusal_of(await in_its_place.finding(document), booked=False):
         return ""  # the old pod would end for nothing
     if document.kind != "Deployment":
