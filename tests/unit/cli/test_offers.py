@@ -348,3 +348,21 @@ def test_a_statefulset_replaces_its_other_pods_once_the_one_that_blocks_it_is_de
     said = explains(answering, tmp_path, asked_about, a_quota(rows={None: 8}), *pods, **{STATEFULSETS: [db]})
     restart = "kubectl rollout restart statefulset/db -n team-alpha"
     assert f"until they are replaced: {restart}; kubectl delete pod db-1 -n team-alpha" in said
+
+
+@pytest.mark.parametrize("named", ["gpu-batch", "gpu-interactive"])
+def test_nobody_reads_that_they_may_name_a_tier_that_its_type_or_tenant_excludes(
+    answering: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """RBAC lets them use all tiers, and gpu-interactive is refused for training."""
+
+    async def allowed(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr("webhook.cli.explain.other_tiers.is_allowed", allowed)
+    quota = a_quota(rows={None: 8}, allowedTiers=["gpu-training", "gpu-batch", "gpu-interactive"])
+    job = of_tier(a_job(a_pod().asking(2).running("python", "train.py"), name="later"), named)
+    policy = {"tierAccess": "RBAC", "allowedTiersByType": {"training": ["gpu-serving", "gpu-training", "gpu-batch"]}}
+    api = ApiOfObjects(lists(quotas=(quota,), **{JOBS: [job]}))
+    said = says(answering, tmp_path, api, "explain", "job/later", **policy)
+    assert any("Tiers that you may name here: gpu-training, gpu-batch." in line for line in said), said

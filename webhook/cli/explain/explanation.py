@@ -23,7 +23,7 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.workloads import as_new
-from webhook.cli.explain.other_tiers import tiers_to_name
+from webhook.cli.explain.other_tiers import tiers_of_type, tiers_to_name
 from webhook.cli.explain.replacement import Existing, evicted_first, ledger_without, ledger_without_gang
 from webhook.cli.explain.tier_changes import changes_now
 from webhook.cli.manifests.documents import Document
@@ -162,6 +162,9 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
+    tenant = asked.cluster.known.tenant(home)
+    own = tiers_of_type(main.pod, main.facts, asked.policy) if main and main.facts else asked.policy.tiers
+    may_name = there.may_name
     # The webhook warns of evictions when the workload is applied; an explanation of one of its pods warns of them too.
     of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
@@ -183,7 +186,8 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         autoscaler=tuple(dict.fromkeys(filter(None, (_autoscaler_shown(each.decision, pod) for each in parts)))),
         class_of_new=class_of_new(main, assignment, asked.policy),
-        tenant=_tenant(asked, asked.cluster.known.tenant(home)),
+        tenant=_tenant(asked, tenant),
+        may_name=None if may_name is None else tuple(each.name for each in own if each.name in may_name),
     )
 
 
@@ -250,11 +254,12 @@ async def next_decision(asked: AskedCluster, document: Document) -> Decision | N
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
     pod = view(finding.document.tree, Pod)
+    facts: Facts | None = None
     try:
         facts = await facts_of(pod, finding.document.namespace, asked.cluster, asked.policy)
         return NewPod(finding, pod, facts, decide_pod(pod, facts, asked.policy))
     except Refused:  # the verdict says so
-        return NewPod(finding, pod, None, None)
+        return NewPod(finding, pod, facts, None)
 
 
 def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:

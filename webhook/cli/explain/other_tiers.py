@@ -11,12 +11,16 @@ from webhook.admission.facts import usage_met
 from webhook.cli.cluster.one_object import AskedCluster
 from webhook.kube.discovery import is_allowed, use_of_class
 from webhook.ledger.protocol import Ledger
+from webhook.objects.pods import Pod
 from webhook.objects.quantities import written, written_gpus
 from webhook.policy.assignment.limits import acceptable, charge_of_all
-from webhook.policy.assignment.request import TierRequest
+from webhook.policy.assignment.request import TierRequest, tier_request
+from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, whole_charge
 from webhook.policy.quota.charges import never_fits, row_usage, shortfall, together
 from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.sentences.sentence import sentence
 
@@ -63,6 +67,12 @@ async def tiers_to_name(asked: AskedCluster, namespace: str) -> tuple[str, ...] 
         return None
     names = [tier.name for tier in asked.policy.tiers]
     return tuple([each for each in names if await is_allowed(asked.reader.client, None, use_of_class(each, namespace))])
+
+
+def tiers_of_type(pod: Pod, facts: Facts, policy: TierPolicy) -> list[Tier]:
+    """Return the tiers that a pod may have by its type and its tenant, also if the tier that it names is refused."""
+    evidence = classify(pod, facts.owners, policy.kinds)
+    return acceptable(tier_request(pod, facts, policy, evidence, holds_gpus=True))
 
 
 def offers(decision: Decision, situation: Situation) -> dict[str, Offer]:
