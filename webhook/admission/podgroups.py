@@ -55,7 +55,8 @@ class PodGroupReviewer(Reviewer, frozen=True):
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
         asked = decision.tier_request
         if problem is None and self.policy.tier_access == "RBAC":
-            problem = await self.unentitled(request, (named_tier(asked, decision.assignment),), asked.facts)
+            named = (named_tier(asked, decision.assignment),)
+            problem = await self.unentitled(request, named, asked.facts, (asked,))
         return verdict_on(decision, warnings=tuple(group_warnings(group, decision)), refusal=problem)
 
     async def _known(

@@ -94,7 +94,8 @@ class PodReviewer(Reviewer, frozen=True):
         verdict, asked = verdict_on(decision, warnings=pod_warnings(decision)), decision.tier_request
         problem = (_disagreement(pod, decision) if patched else None) or outranked(pod, decision.live, asked.facts)
         if problem is None and self.policy.tier_access == "RBAC":
-            problem = await self.unentitled(request, (named_tier(asked, decision.assignment),), asked.facts)
+            named = (named_tier(asked, decision.assignment),)
+            problem = await self.unentitled(request, named, asked.facts, (asked,))
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 

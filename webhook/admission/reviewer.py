@@ -21,8 +21,8 @@ from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import AdmissionWarning, Aside, Reason, Refusal
 from webhook.objects.view import read
-from webhook.policy.assignment.limits import allowed_tiers
-from webhook.policy.assignment.request import Assignment
+from webhook.policy.assignment.limits import acceptable, allowed_tiers
+from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import INDEX
 from webhook.policy.decide import Decision, decide_pod, is_named_by_owner
@@ -196,9 +196,12 @@ class Reviewer(msgspec.Struct, frozen=True):
         """Judge whether an object may be stored as it is, and book it. Raises Refused for a person's mistake."""
         raise not_ours(request)
 
-    async def unentitled(self, request: Request, named: Iterable[str], facts: Facts) -> Refusal | None:
+    async def unentitled(
+        self, request: Request, named: Iterable[str], facts: Facts, pods: Iterable[TierRequest]
+    ) -> Refusal | None:
         """Return the refusal of a user who names one of these tiers and lacks the right to use it.
 
+        It offers the tiers that all of the `pods` may have.
         A controller may use a tier that a workload above names, because the right of its user was checked. Anybody may
         write an owner into a pod, so this holds only for user names that begin with "system:", which no person has.
         """
@@ -212,7 +215,9 @@ class Reviewer(msgspec.Struct, frozen=True):
                 passes = is_controller and is_named_by_owner(tier, facts, policy)
                 if passes or await may_use(user, tier, request.namespace):
                     continue
-                own = allowed_tiers(facts.tenant, policy) if facts.tenant else policy.tiers
+                own = [*(allowed_tiers(facts.tenant, policy) if facts.tenant else policy.tiers)]
+                for asked in pods:
+                    own = [each for each in own if each in acceptable(asked)]
                 others = [each.name for each in own if await may_use(user, each.name, request.namespace)]
                 may = Aside("may-name", tiers=tuple(others)) if others else Aside("may-name-none")
                 return Refusal(Reason.TIER_ACCESS, "tier-not-for-user", user=user.username, tier=tier, may=may)

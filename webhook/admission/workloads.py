@@ -29,7 +29,7 @@ from webhook.objects.refusal import OBJECT, AdmissionWarning, Reason, Refusal, R
 from webhook.objects.view import Tree, item_at, read, steps
 from webhook.policy.assignment import kueue
 from webhook.policy.checkpoint.job_failures import LOST_NODE, fields_due
-from webhook.policy.decide import tiers_named_in
+from webhook.policy.decide import request_of_member, tiers_named_in
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, made_by_another, unlisted_in
 from webhook.policy.quota.charges import GangDemand, QuotaVerdict, Shortfall, by_tier_and_flavor, shortfall
 from webhook.policy.quota.refusals import beyond_budgets
@@ -182,7 +182,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
             old = (await self._known(request.old_object, request)).facts
             before = frozenset(tiers_named_in(old, self.policy))
         named = [each for each in tiers_named_in(new, self.policy) if each not in before]
-        return await self.unentitled(request, named, replace(new, owners=new.owners[1:]))
+        pods = (request_of_member(each, new, self.policy, holds_gpus=True) for each in new.owners[0].members)
+        return await self.unentitled(request, named, replace(new, owners=new.owners[1:]), pods)
 
     async def _known(self, raw: msgspec.Raw, request: Request) -> WorkloadFacts:
         """Return a workload as its author sent it, without Kueue's default class, and the facts about it.

@@ -1,6 +1,7 @@
 """The reasons for an object's tier and hook, the verdict on its next pod, and what would change its tier."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import fields
@@ -180,7 +181,8 @@ class TierOf(NamedTuple):
     """The `bearer` is the owner in whose own field somebody asked for a tier, `owner` the outermost one; "" for none.
 
     Both are written as in kubectl: job/train. `replace` is the command that replaces its pods, "" if none does. `group`
-    is its PodGroup, and `next_pod` what happens to its next pod now.
+    is its PodGroup, and `next_pod` what happens to its next pod now. `lacks` says what has no room for all of its pods
+    in the tier that it names, "" for nothing, and `queues` what has none in each of the others that queue them.
     """
 
     bearer: str
@@ -189,20 +191,25 @@ class TierOf(NamedTuple):
     replace: str
     group: str = ""
     next_pod: Literal["", "queued", "refused"] = ""
+    lacks: str = ""
+    queues: Mapping[str, str] = MappingProxyType({})
 
 
 class Replaces(NamedTuple):
     """The ways in which pods can be replaced. `deletable`: a Job goes on if its pods are deleted.
 
     `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for a pod that isn't ready, and
-    the updateStrategy (OnDelete, partition) of a StatefulSet or a DaemonSet may leave pods. `surges`: a rollout makes
-    new pods before it ends old ones. `paused`: it makes none.
+    the updateStrategy (OnDelete, partition) of a StatefulSet or a DaemonSet may leave pods. `rolls`: a rollout replaces
+    the others once these are deleted. `surges`: a rollout makes new pods before it ends old ones; the setting that ends
+    this, "" if it doesn't. `paused`: it makes none. `most`: it makes no more pods.
     """
 
     deletable: bool = False
     not_replaced: str = ""
-    surges: bool = False
+    rolls: bool = False
+    surges: str = ""
     paused: bool = False
+    most: int = 1
 
 
 def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, how: Replaces) -> str:
@@ -210,10 +217,11 @@ def replacement(kind: GroupKind, name: str, given: Assignment, namespace: str, h
 
     A Job whose template names the tier has no such command, because its template can't be changed.
     """
-    if kind.group == "apps" and kind.kind in ("StatefulSet", "DaemonSet") and how.not_replaced:
-        return f"kubectl delete pod {how.not_replaced} -n {namespace}"
     if kind.group == "apps" and kind.kind in ("Deployment", "StatefulSet", "DaemonSet"):
         again = f"kubectl rollout restart {kind.kind.lower()}/{name} -n {namespace}"
+        if how.not_replaced:
+            delete = f"kubectl delete pod {how.not_replaced} -n {namespace}"
+            return f"{again}; {delete}" if how.rolls else delete
         return f"kubectl rollout resume {kind.kind.lower()}/{name} -n {namespace}; {again}" if how.paused else again
     in_template = given.step in ("label", "class") and given.bearer is None
     if kind == JOB and how.deletable and not in_template:
@@ -246,13 +254,8 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
     step, asked, wanted = given.step, given.asked, given.tier.name if given.tier else ""
     named, is_label = step in ("label", "class"), step == "label" and bearer
     if named and keeps and wanted not in ("", *keeps.split(", ")) and not given.demoted_from:
-        again = f"delete and apply {owner} again{f' with the label {TIER_LABEL}={wanted}' if is_label else ''}."
-        if its.next_pod == "refused":
-            yield f"Existing pods keep {keeps}. A new one would be refused now."
-            return
-        yield f"Existing pods keep {keeps}; pods made later get {wanted}."
-        now = "now" if not its.next_pod else "once the queue admits its next pod"
-        yield f"To have it {now}: {replace}" if replace else f"To have it {now}, {again}"
+        label = f" with the label {TIER_LABEL}={wanted}" if is_label else ""
+        yield from _ways_to(wanted, its, keeps, again=f"delete and apply {owner} again{label}.")
         return
     if not others:
         return
@@ -278,5 +281,20 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
             yield "The label counts for pods that are created after it; a pod keeps the tier that it was created with."
     else:
         yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
+    if its.queues:
+        yield f"Pods without room are queued: {'; '.join(f'in {tier}, {lacks}' for tier, lacks in its.queues.items())}."
     if default_of:
         yield f"For all workloads like it, your platform team can change {default_of}."
+
+
+def _ways_to(wanted: str, its: TierOf, keeps: str, *, again: str) -> Iterator[str]:
+    """Yield how existing pods, which keep their tiers, get the tier that somebody has written since."""
+    if its.next_pod == "refused":
+        yield f"Existing pods keep {keeps}. A new one would be refused now."
+        return
+    yield f"Existing pods keep {keeps}; pods made later get {wanted}."
+    now = "once the queue admits its next pod" if its.next_pod else "now"
+    if its.lacks and not its.next_pod:
+        yield f"Not all of its pods have room there now: {its.lacks}."
+    else:
+        yield f"To have it {now}: {its.replace}" if its.replace else f"To have it {now}, {again}"

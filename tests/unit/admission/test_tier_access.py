@@ -141,6 +141,22 @@ async def test_only_tiers_of_the_tenant_are_offered() -> None:
     assert SERVING not in answer.sentence
 
 
+@pytest.mark.parametrize("way", ["the pod", "its workload", "in the template"])
+async def test_only_tiers_that_its_type_may_have_are_offered(way: str) -> None:
+    """Ada may use gpu-serving, which is not for training; its label would be refused next."""
+    by_type = {"training": ["gpu-training", "gpu-batch"]}
+    world = World(policy=a_policy(tierAccess="RBAC", allowedTiersByType=by_type))
+    trains = a_pod().asking().running("python", "train.py")
+    obj = {
+        "the pod": trains.of_tier("gpu-batch"),
+        "its workload": labelled(a_job(trains), "gpu-batch"),
+        "in the template": a_job(trains.of_tier("gpu-batch")),
+    }[way]
+    answer = await world.create(obj, **ADA)
+    assert refused_by_name(answer), answer.response
+    assert "Name no tier, and you get the one that your workload has by itself" in answer.sentence
+
+
 @pytest.mark.parametrize("access", ["RBAC", "Anyone"])
 async def test_a_refusal_for_want_of_room_offers_tiers_to_those_who_may_name_them(access: str) -> None:
     rows = a_tenant().allowing(1, tier=SERVING).allowing(4, tier="gpu-batch")

@@ -54,6 +54,14 @@ async def test_a_demoted_pod_is_judged_by_the_tier_that_it_asked_for() -> None:
     assert as_new(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
 
 
+@pytest.mark.parametrize("names_it", [True, False])
+def test_a_node_that_its_author_named_is_named_again(names_it: bool) -> None:
+    """The scheduler writes a node, too, and is no manager of that field."""
+    fields = {"f:spec": {"f:containers": {}} | ({"f:nodeName": {}} if names_it else {})}
+    stored = a_pod().asking().having("spec.nodeName", "gpu-0").having("metadata.managedFields", [{"fieldsV1": fields}])
+    assert ("nodeName" in as_new(stored.json())["spec"]) is names_it
+
+
 def test_nothing_of_the_api_server_and_the_scheduler_is_left() -> None:
     tree = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": {"nodeName": "b", "priority": 0}}
     assert as_new(tree) == {

@@ -10,17 +10,19 @@ from msgspec.structs import replace
 from tests.builders import TenantBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant
 from tests.builders.facts import some_facts
 from tests.builders.pods import GPU
-from webhook.cli.explain.other_tiers import Situation, closed_tiers
+from webhook.cli.explain.other_tiers import Situation, offers
 from webhook.cli.explain.tier_changes import tier_changes
 from webhook.cli.manifests.documents import Document
 from webhook.ledger.account import Account, Entry
 from webhook.ledger.memory import MemoryLedger
+from webhook.objects.group_kind import POD_GROUP
 from webhook.policy.decide import decide_pod
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.native_quotas import PRIORITY_CLASS, NativeQuota
 from webhook.policy.values.facts import Group
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.report.explained import ClassShown, Explained, PodsNow
 
 TENANT = a_tenant().allowing(0, tier="gpu-serving").allowing(1, tier="gpu-training").allowing(2, tier="gpu-batch")
@@ -33,13 +35,18 @@ def first_change(
     used: Charge | None = None,
     native: Sequence[NativeQuota] = (),
     group: Group | None = None,
+    node: str = "",
     command: str = "",
     **there: Any,
 ) -> str:
     """Return what would change the tier of so many pods of 2 GPUs, which get gpu-interactive."""
     owner = a_deployment(a_pod().asking(2), replicas=count)
     facts = some_facts(*[owner] * (not there or "may_name" in there), tenant=tenant, policy=POLICY)
-    facts, pod = replace(facts, group=group), a_pod().asking(2).view()
+    together = PodsTogether(POD_GROUP, group.name, group.pods) if group else None
+    facts, pod = (
+        replace(facts, group=group, together=together),
+        a_pod().asking(2).having("spec.nodeName", node or None).view(),
+    )
     decided, document = decide_pod(pod, facts, POLICY), Document("", a_job().json())
     known = Explained(kind="Job", group="batch", namespace="team-alpha", name="train", **there)
     assert decided is not None
@@ -47,9 +54,8 @@ def first_change(
     if used:
         account = Account(entries=(Entry(uid="other", namespace="team-alpha", state="Used", wants=(used,)),))
         ledger.store.set(facts.tenant, account)
-    situation = Situation(ledger, native, known.may_name)
-    closed = closed_tiers(decided, situation, together=bool(known.gang or group))
-    return next(tier_changes(document, known, decided.assignment, decided, closed, command))
+    situation = Situation(ledger, native, known.may_name, together=bool(known.gang or group))
+    return next(tier_changes(document, known, decided.assignment, decided, offers(decided, situation), command))
 
 
 def test_a_tier_whose_row_is_smaller_than_one_pod_is_not_offered() -> None:
@@ -83,6 +89,14 @@ def test_a_group_needs_a_row_for_all_of_its_pods() -> None:
     rows = a_tenant().allowing(2, tier="gpu-serving").allowing(8, tier="gpu-batch").allowing(1, tier="gpu-training")
     said = first_change(tenant=rows, group=Group("pg", "gpu-interactive", pods=4))
     assert "gpu-tiers.dev/tier=gpu-batch, and" in said, "no other could hold the group"
+
+
+@pytest.mark.parametrize("cannot_wait", [{"node": "node-a"}, {"group": Group("pg", "gpu-interactive", pods=2)}])
+def test_a_full_tier_is_not_offered_to_pods_that_cannot_be_queued(cannot_wait: dict[str, Any]) -> None:
+    """A pod that names its node takes no gate, and a group that no workload makes is admitted as a whole or refused."""
+    full = a_tenant(onExceed="Hold").allowing(4)
+    used = Charge(Decimal(3), "gpu-serving")
+    assert "No other tier is open to it: the total is at 3 of 4" in first_change(tenant=full, used=used, **cannot_wait)
 
 
 def test_a_tier_that_a_resourcequota_closes_is_not_offered() -> None:

@@ -331,7 +331,7 @@ def pods_asked(document: Document, kinds: KindTable) -> int | None:
 def has_all_pods(document: Document, exist: int, due: int) -> bool:
     """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
     status = document.tree.get("status") or {}
-    if document.group == "apps" and "replicas" in status:
+    if document.group == "apps" and document.kind in ("Deployment", "StatefulSet") and "replicas" in status:
         exist = min(exist, status.get("updatedReplicas", 0))  # the others are of an old template
     if isinstance(completions := at(document.tree, "spec.completions"), int):
         due = min(due, completions - status.get("succeeded", 0))

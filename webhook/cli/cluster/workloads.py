@@ -36,7 +36,7 @@ from webhook.kube.discovery import resources_of
 from webhook.kube.errors import Forbidden
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
-from webhook.objects.pods import Named, OwnerReference
+from webhook.objects.pods import Named, OwnerReference, is_filled_in
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY, parsed, read_assigned_by
@@ -169,7 +169,7 @@ class Gathering(Generic[T]):
 
 
 _OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
-_BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
+_BORN_WITH = ("priority", "preemptionPolicy")
 
 
 def as_new(pod: Tree) -> Tree:
@@ -190,7 +190,9 @@ def as_new(pod: Tree) -> Tree:
         elif written.demoted_from:
             spec["priorityClassName"] = written.demoted_from
         del annotations[ASSIGNED_BY]
-    spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
+    # A node that a person named has a manager in managedFields; the scheduler writes without one.
+    placed = ("nodeName",) if is_filled_in(pod, "spec", "nodeName") or not metadata.get("managedFields") else ()
+    spec = {key: value for key, value in spec.items() if key not in (*_BORN_WITH, *placed)}
     fields |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": fields, "spec": spec}
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,9 +23,9 @@ from webhook.cli.cluster.one_object import (
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
 from webhook.cli.cluster.workloads import as_new
-from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
-from webhook.cli.explain.replacement import evicted_first, ledger_without, ledger_without_gang
-from webhook.cli.explain.tier_changes import replaced_by, tier_changes
+from webhook.cli.explain.other_tiers import tiers_of_type, tiers_to_name
+from webhook.cli.explain.replacement import Existing, evicted_first, ledger_without, ledger_without_gang
+from webhook.cli.explain.tier_changes import changes_now
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.judge import judge_of
@@ -61,7 +60,6 @@ from webhook.report.explained import (
     HookShown,
     PodsNow,
     TenantOfIt,
-    replacement,
 )
 from webhook.report.object_verdict import VerdictName
 from webhook.report.posture import NodeReservation
@@ -123,11 +121,11 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         account, gang = _booked(asked, document, _main(parts))
         if replaced and not gang:
-            in_its_place = judge_of(asked.cluster, await ledger_without(asked, replaced), asked.policy)
+            in_its_place = judge_of(asked.cluster, await ledger_without(asked, [replaced]), asked.policy)
             finding = next_finding(finding, await in_its_place.finding(new))
         there = replace(there, gang=gang_shown(account, gang) if gang else None)
         there = await _judged(asked, document, there, finding, parts)
-        there = await _with_changes(asked, document, there, _main(parts), Existing(pods, replaced, account, gang))
+        there = await _with_changes(asked, document, there, _main(parts), pods, replaced, (account, gang))
     asked.reader.without(OF_A_NEW_ONE, *OF_A_VERDICT)
     if resources_of_classes(asked.policy.classes.values()):
         asked.reader.without("whether its tier evicts anybody for its GPUs", "nodes")
@@ -164,6 +162,9 @@ async def _judged(
     refusal = refusal_of(finding, booked=there.gang is not None)
     let_in = VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
     home = await asked.cluster.known.namespace(document.namespace)
+    tenant = asked.cluster.known.tenant(home)
+    own = tiers_of_type(main.pod, main.facts, asked.policy) if main and main.facts else asked.policy.tiers
+    may_name = there.may_name
     # The webhook warns of evictions when the workload is applied; an explanation of one of its pods warns of them too.
     of_eviction = eviction_warnings(decided) if decided else ()
     said = verdict.as_fields() | {
@@ -185,27 +186,25 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in parts if each.decision)),
         autoscaler=tuple(dict.fromkeys(filter(None, (_autoscaler_shown(each.decision, pod) for each in parts)))),
         class_of_new=class_of_new(main, assignment, asked.policy),
-        tenant=_tenant(asked, asked.cluster.known.tenant(home)),
+        tenant=_tenant(asked, tenant),
+        may_name=None if may_name is None else tuple(each.name for each in own if each.name in may_name),
     )
 
 
-class Existing(NamedTuple):
-    """The existing pods of a workload, None if the object is a pod, and the pod that the next one replaces.
-
-    `gang` are its entries in its tenant's account if it is booked whole.
-    """
-
-    pods: list[Tree] | None
-    replaced: Tree | None
-    account: Account
-    gang: tuple[Entry, ...]
-
-
 async def _with_changes(
-    asked: AskedCluster, document: Document, there: Explained, main: NewPod | None, existing: Existing
+    asked: AskedCluster,
+    document: Document,
+    there: Explained,
+    main: NewPod | None,
+    pods: list[Tree] | None,
+    replaced: Tree | None,
+    booked: tuple[Account, tuple[Entry, ...]],
 ) -> Explained:
-    """Return the explanation with what the object's next pod waits for, and what would give it another tier."""
-    decided, given, (pods, replaced, account, gang) = main.decision if main else None, there.assignment, existing
+    """Return the explanation with what the object's next pod waits for, and what would give it another tier.
+
+    `pods` are those of a workload, None for a pod, and `replaced` is the pod that the next one replaces.
+    """
+    decided, given, (account, gang) = main.decision if main else None, there.assignment, booked
     if main is None or main.facts is None or decided is None or given is None:
         return there
 
@@ -220,7 +219,7 @@ async def _with_changes(
     if gang and tenant:
         ledger = ledger_without_gang(tenant, account, gang[0].gang)
     elif leaving:
-        ledger = await ledger_without(asked, leaving)
+        ledger = await ledger_without(asked, [leaving])
     is_made_again = replaced and leaving and not queued and (pods is not None or there.owned)
     in_slot = is_made_again and class_now(leaving or {}, asked.policy.tiers).tier == tier
     # A slot can be filled at once, unless a budget is used up: then the next pod waits for new hours.
@@ -230,18 +229,10 @@ async def _with_changes(
     if has_ended(document.tree):
         return there
 
-    # 2. What closes other tiers to it, and how its pods are replaced. A rollout may create pods before old ones end.
-    situation = Situation(ledger, await asked.cluster.lookups.native_quotas(document.namespace), there.may_name, own)
-    together = bool(gang) or gang_of_pod(main.facts) is not None
-    how = await replaced_by(asked, document, pods, main.facts, tier)
-    closed = closed_tiers(decided, situation, together=together)
-    kind, name = (owners[-1].kind, owners[-1].name) if owners else (document.group_kind, document.name)
-    command = "" if gang else replacement(kind, name, given, document.namespace, how)
-    if command and how.surges:
-        surging = closed_tiers(decided, replace(situation, ledger=asked.ledger), together=together)
-        if any(surging[each] and not closed[each] for each in closed):
-            command += " (first set spec.strategy.rollingUpdate.maxSurge: 0, because there is no room for another pod)"
-    return replace(there, changes=tuple(tier_changes(document, there, given, decided, closed, command)))
+    # 2. What would give it another tier.
+    return replace(
+        there, changes=await changes_now(asked, document, there, decided, Existing(pods, account, gang, own))
+    )
 
 
 def _main(parts: list[NewPod]) -> NewPod | None:
@@ -263,11 +254,12 @@ async def next_decision(asked: AskedCluster, document: Document) -> Decision | N
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
     pod = view(finding.document.tree, Pod)
+    facts: Facts | None = None
     try:
         facts = await facts_of(pod, finding.document.namespace, asked.cluster, asked.policy)
         return NewPod(finding, pod, facts, decide_pod(pod, facts, asked.policy))
     except Refused:  # the verdict says so
-        return NewPod(finding, pod, None, None)
+        return NewPod(finding, pod, facts, None)
 
 
 def _tenant(asked: AskedCluster, found: Tenant | None) -> TenantOfIt | None:
@@ -286,26 +278,25 @@ def _waits_for(asked: AskedCluster, facts: Facts, decided: Decision, ledger: Led
     wait. `own` are the uids under which the queue reserves GPUs for the pod itself.
     """
     tenant, charge = facts.tenant, decided.charge
-    if tenant is None or charge is None or not tenant.charges(charge.gpus):
+    if tenant is None or charge is None or not (tenant.charges(charge.gpus) and decided.gets_gate):
         return ""
-    if not tenant.holds_on(charge.tier, charge.flavor):
-        return ""
-    tiers = asked.policy.tiers
-    whole = charge_of_all(decided.tier_request, charge) if gang_of_pod(facts) else charge
+    tiers, gang = asked.policy.tiers, gang_of_pod(facts)
+    whole = charge_of_all(decided.tier_request, charge) if gang else charge  # a gang starts as a whole
     if row := never_fits(whole, tenant):
         return sentence(
             Phrase("would-never-start", row=row.subject, tenant=tenant.name, hard=row.hard, gpus=whole.gpus)
         )
     usage, _ = usage_met(ledger, tenant, tiers.rank(charge.tier), own=own)
-    short = shortfall((charge,), tenant, usage)
+    short = shortfall((whole,), tenant, usage)
     if short is None:
         return ""
     usage, reserved = usage_met(asked.ledger, tenant, tiers.rank(charge.tier), own=own)  # as in the table of rows
     no_room = NoRoom.of(replace(short, usage=usage, reserved=reserved))
     queue = tenant_shown(asked.quotas[tenant.name].quota).queue
     line = queue.workloads - any(each.uid in own for each in queue.entries)
+    together = f"; all of its pods start together and ask for {written(whole.gpus)}" if gang else ""
     order = f". {sentence(hold_order_phrase(tenant))}" if line else ""
-    return f"{sentence(would_be_queued(tenant.name, no_room, line))}{order}"
+    return f"{sentence(would_be_queued(tenant.name, no_room, line))}{together}{order}"
 
 
 def _booked(asked: AskedCluster, document: Document, main: NewPod | None) -> tuple[Account, tuple[Entry, ...]]:

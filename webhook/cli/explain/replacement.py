@@ -1,7 +1,8 @@
 """The accounts of a tenant without the existing pods that its next pods replace."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,8 +16,24 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, view
 from webhook.policy.quota.charges import Charge, charge_of
+from webhook.policy.quota.demand import asked_of
+from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.tenants import Tenant, is_maybe
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.waiting import running_pods
+
+
+class Existing(NamedTuple):
+    """The existing pods of a workload; None if the object is a pod, or if the user may not list pods.
+
+    `gang` are its entries in its tenant's account if it is booked whole. `own` are the uids under which the queue
+    reserves GPUs for it.
+    """
+
+    pods: list[Tree] | None
+    account: Account
+    gang: tuple[Entry, ...]
+    own: Collection[str]
 
 
 def evicted_first(pods: Iterable[Tree]) -> Tree | None:
@@ -24,20 +41,39 @@ def evicted_first(pods: Iterable[Tree]) -> Tree | None:
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
-async def ledger_without(asked: AskedCluster, pod: Tree) -> Ledger:
-    """Return the accounts as they are now, without the usage of this pod; unchanged if it has none or can't be read."""
-    found = view(pod, Pod)
-    try:
-        home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
-    except Refused:  # its own verdict says so
-        return asked.ledger
-    tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
-    runs = any(running_pods([pod])) and not found.waits_for_quota
-    version = asked.quotas.get(tenant.name) if tenant else None
-    if tenant is None or charge is None or version is None or not version.sealed or not runs:
-        return asked.ledger
-    on_its_node = await _on_its_node(asked, found, charge)
-    return _of(tenant, account_without(version.account, found.metadata.uid, on_its_node))
+async def ledger_without(asked: AskedCluster, pods: Iterable[Tree]) -> Ledger:
+    """Return the accounts as they are now, without the usage of these pods of one namespace.
+
+    A pod that has none, or whose usage can't be read, changes nothing.
+    """
+    there: tuple[Tenant, Account] | None = None
+    for pod in running_pods(pods):
+        found = view(pod, Pod)
+        try:
+            home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
+        except Refused:  # its own verdict says so
+            continue
+        tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
+        version = asked.quotas.get(tenant.name) if tenant else None
+        if tenant is None or charge is None or version is None or not version.sealed or found.waits_for_quota:
+            continue
+        account = there[1] if there else version.account
+        there = tenant, account_without(account, found.metadata.uid, await _on_its_node(asked, found, charge))
+    return _of(*there) if there else asked.ledger
+
+
+def native_without(quotas: Iterable[NativeQuota], pods: Iterable[Tree], policy: TierPolicy) -> tuple[NativeQuota, ...]:
+    """Return the ResourceQuotas as they are once these pods have gone; they count queued pods too."""
+    found = [
+        (each.spec.priority_class_name, asked_of(each, policy)) for each in (view(p, Pod) for p in running_pods(pods))
+    ]
+
+    def freed(quota: NativeQuota, name: str) -> Decimal:
+        return sum((asked.get(name, Decimal(0)) for of, asked in found if quota.counts(of)), Decimal(0))
+
+    return tuple(
+        replace(each, free={name: free + freed(each, name) for name, free in each.free.items()}) for each in quotas
+    )
 
 
 def ledger_without_gang(tenant: Tenant, account: Account, gang: GangKey) -> Ledger:

@@ -11,7 +11,7 @@ from webhook.admission.facts import usage_met
 from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.one_object import AskedCluster, events_about, pods_of_workload
 from webhook.cli.explain.explanation import next_decision
-from webhook.cli.explain.other_tiers import Situation, closed_tiers, tiers_to_name
+from webhook.cli.explain.other_tiers import Situation, offers, tiers_to_name
 from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
@@ -253,8 +253,8 @@ async def _roomy_tiers(
     situation = Situation(asked.ledger, native, await tiers_to_name(asked, document.namespace), own)
     rooms = native_rooms(decision.tier_request.pod, charge.gpus, native, asked.policy)
     bounds = {name: room.left for name, room in rooms.items()}
-    closed, found = closed_tiers(decision, situation, together=False), list[str]()
-    for tier in (each for each in tiers if not closed[each.name]):
+    offered, found = offers(decision, situation), list[str]()
+    for tier in (each for each in tiers if not offered[each.name].closed):
         usage, _ = usage_met(asked.ledger, tenant, tiers.rank(tier.name), own=own)
         for each, left in alternatives(whole, tenant, usage, [tier], bounds):
             found.append(f"{each.name} ({'no limit' if left is None else f'{written(left)} left'})")

@@ -42,7 +42,7 @@ from webhook.kube.errors import ApiError
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.quota.charges import Charge, never_fits, shortfall
-from webhook.policy.quota.queue_status import hold_warnings
+from webhook.policy.quota.queue_status import ends_surge
 from webhook.policy.quota.refusals import TOO_LARGE
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.workloads.workload import has_ended
@@ -341,12 +341,8 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     """
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     there, new = at(document.tree, "status.replicas"), at(document.tree, "status.updatedReplicas") or 0
-    field = (
-        next((each.get("field") for each in hold_warnings(document.tree, row) if each.id == "queued-surge"), None)
-        if row
-        else None
-    )
-    if field is None or not there or there == new or _replaces_without_surge(document):
+    setting = ends_surge(document.tree, row) if row else ""
+    if not setting or not there or there == new or _replaces_without_surge(document):
         return ""
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(document.namespace))
     decision = await next_decision(asked, document)
@@ -359,14 +355,14 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     first = evicted_first(charged)
     if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
-    without = await ledger_without(asked, first)
+    without = await ledger_without(asked, [first])
     own = {view(each, Pod).metadata.controller_uid for each in pods}
     usage, _ = usage_met(without, bounding, asked.policy.tiers.rank(charge.tier), own=own)
     in_its_place = judge_of(asked.cluster, without, asked.policy)
     if shortfall((charge,), bounding, usage) or refusal_of(await in_its_place.finding(document), booked=False):
         return ""  # the old pod would end for nothing
     if document.kind != "Deployment":
-        return f"A rollout is under way: its new pods wait for the quota that its old pods use. Set {field}: 0."
+        return f"A rollout is under way: its new pods wait for the quota that its old pods use. Set {setting}."
     return (
         "The rollout is stuck: its old pods use the quota that its new pods need, so waiting does not help. To have it "
         f"replace pods one by one: kubectl patch deployment {document.name} -n {document.namespace} -p '{_PATCH}'"

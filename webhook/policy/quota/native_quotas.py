@@ -46,21 +46,27 @@ class NativeQuota(msgspec.Struct, frozen=True):
         return all(line.matches({PRIORITY_CLASS: class_name}) for line in self.classes)
 
 
+_ONE = Decimal(1)
+
+
 class NativeRoom(msgspec.Struct, frozen=True):
-    """The GPUs that a pod may hold at most, by the ResourceQuota that leaves least."""
+    """The GPUs that pods may hold at most, by the ResourceQuota that leaves least."""
 
     left: Decimal
     quota: str
 
 
 def native_rooms(
-    pod: Pod, gpus: Decimal, quotas: Iterable[NativeQuota], policy: TierPolicy
+    pod: Pod, gpus: Decimal, quotas: Iterable[NativeQuota], policy: TierPolicy, count: Decimal = _ONE
 ) -> Mapping[str, NativeRoom]:
-    """Return the room for a pod with so many GPUs, by tier; a tier that no ResourceQuota counts is missing."""
+    """Return the room for so many like pods with so many GPUs together, by tier.
+
+    A tier that no ResourceQuota counts is missing.
+    """
     asked, rooms = asked_of(pod, policy), dict[str, NativeRoom]()
     for quota in quotas:
         for name in asked.keys() & quota.free.keys():
-            left = gpus + (quota.free[name] - asked[name]) * policy.weights[name]
+            left = gpus + (quota.free[name] - asked[name] * count) * policy.weights[name]
             for tier in policy.tiers:
                 least = rooms.get(tier.name)
                 counted = quota.counts(active_class(tier, adoption=policy.adoption))

@@ -204,16 +204,33 @@ def would_be_queued(tenant: str, no_room: NoRoom, line: int) -> Phrase:
     )
 
 
+def ends_surge(tree: Tree, row: KindRow) -> str:
+    """Return the setting by which a workload's rollouts replace old pods one by one; "" if they do so already.
+
+    Controllers round a percentage up. A `maxUnavailable` of 0 is refused beside a `maxSurge` of 0.
+    """
+    kind = row.while_queued
+    surge = at(tree, kind.surge) if kind.surge else 0
+    some = kind.surge_by_default if surge is None else not _is_zero(surge)
+    recreates = at(tree, "spec.strategy.type") == "Recreate" or (kind.unless and at(tree, kind.unless) is not None)
+    if not some or recreates:
+        return ""
+    unavailable = at(tree, kind.surge.replace("maxSurge", "maxUnavailable"))
+    if unavailable is not None and _is_zero(unavailable):
+        return "maxSurge: 0 and maxUnavailable: 1"  # whoever wrote one of them knows the path
+    return f"{kind.surge}: 0"
+
+
+def _is_zero(number: object) -> bool:
+    return str(number).removesuffix("%").strip("0") == ""
+
+
 def hold_warnings(tree: Tree, row: KindRow) -> Iterator[AdmissionWarning]:
     """Yield warnings of a workload that is not suspended and whose tenant queues pods."""
     kind = row.while_queued
-    # 1. A rollout makes new pods next to the old ones, which keep their GPUs until the new ones run. Controllers round
-    #    a percentage up.
-    surge = at(tree, kind.surge) if kind.surge else 0
-    some = kind.surge_by_default if surge is None else str(surge).removesuffix("%").strip("0") != ""
-    recreates = at(tree, "spec.strategy.type") == "Recreate" or (kind.unless and at(tree, kind.unless) is not None)
-    if some and not recreates:
-        yield AdmissionWarning("queued-surge", field=kind.surge)
+    # 1. A rollout makes new pods next to the old ones, which keep their GPUs until the new ones run.
+    if setting := ends_surge(tree, row):
+        yield AdmissionWarning("queued-surge", setting=setting)
 
     # 2. Deadlines run while the pods are queued.
     for place in kind.deadlines:

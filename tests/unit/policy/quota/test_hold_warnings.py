@@ -36,6 +36,13 @@ SAID: dict[str, tuple[str, dict[str, Any], str]] = {
     "a surge by default": ("apps/Deployment", {}, surge(ROLLING)),
     "a surge in per cent": ("apps/Deployment", rolling(maxSurge="10%"), surge(ROLLING)),
     "a surge of a pod": ("apps/Deployment", rolling(maxSurge=1), surge(ROLLING)),
+    "a surge, and no pod may be missing": (
+        "apps/Deployment",
+        rolling(maxUnavailable=0),
+        "set maxSurge: 0 and maxUnavailable: 1",  # the API server refuses 0 and 0
+    ),
+    "none may be missing, in per cent": ("apps/Deployment", rolling(maxUnavailable="0%"), "and maxUnavailable: 1"),
+    "a pod may be missing": ("apps/Deployment", rolling(maxUnavailable=1), f"set {ROLLING}: 0"),
     "no surge": ("apps/Deployment", rolling(maxSurge=0), ""),
     "none in per cent": ("apps/Deployment", rolling(maxSurge="0%"), ""),
     "Recreate": ("apps/Deployment", {"strategy": {"type": "Recreate"}}, ""),
