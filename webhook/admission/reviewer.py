@@ -21,7 +21,7 @@ from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import AdmissionWarning, Aside, Reason, Refusal
 from webhook.objects.view import read
-from webhook.policy.assignment.limits import acceptable, allowed_tiers
+from webhook.policy.assignment.limits import acceptable, allowed_tiers, requires_a_tier
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.checkpoint.listen import INDEX
@@ -219,7 +219,9 @@ class Reviewer(msgspec.Struct, frozen=True):
                 for asked in pods:
                     own = [each for each in own if each in acceptable(asked)]
                 others = [each.name for each in own if await may_use(user, each.name, request.namespace)]
-                may = Aside("may-name", tiers=tuple(others)) if others else Aside("may-name-none")
+                who = requires_a_tier(facts.namespace, policy)
+                none = Aside("may-name-required", who=who) if who else Aside("may-name-none")
+                may = Aside("may-name", tiers=tuple(others)) if others else none
                 return Refusal(Reason.TIER_ACCESS, "tier-not-for-user", user=user.username, tier=tier, may=may)
         return None
 

@@ -134,6 +134,12 @@ async def test_the_refusal_says_what_is_missing_and_what_one_may_name() -> None:
     )
 
 
+async def test_nobody_is_told_to_leave_the_tier_out_where_one_is_required() -> None:
+    world = World(policy=a_policy(tierAccess="RBAC", untiered="Refuse"))
+    told = (await world.create(a_pod().asking().of_tier(SERVING), **MALLORY)).sentence
+    assert "Ask your platform team for the right to use a tier: the policy requires that you name one" in told
+
+
 async def test_only_tiers_of_the_tenant_are_offered() -> None:
     world = World(a_tenant(maxTier="gpu-batch"))
     answer = await world.create(a_pod().asking().of_tier("gpu-batch"), **ADA)

@@ -20,13 +20,20 @@ from webhook.policy.assignment.request import (
 )
 from webhook.policy.quota.charges import Charge, alternatives, lent_tiers, never_fits, shortfall
 from webhook.policy.quota.demand import NOTHING, gpus_of_pods, shared_by, used_gpus
-from webhook.policy.values.facts import Facts
+from webhook.policy.values.facts import Facts, Namespace
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
 EXPLICIT = ("group", "label", "class")
 """The steps by which a tenant names a tier. A rule is not among them, because the platform team writes it."""
+
+
+def requires_a_tier(namespace: Namespace, policy: TierPolicy) -> str:
+    """Return who requires that somebody names a tier, the namespace or the policy; "" if gpu-tiers may choose one."""
+    if namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse":
+        return f"namespace {namespace.name}"
+    return "the policy" if policy.untiered == "Refuse" else ""
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
@@ -37,11 +44,9 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
     """
     tenant, tier, namespace = asked.facts.tenant, assignment.tier, asked.facts.namespace
     # 1. If a choice is required, somebody has to make it. A member without GPUs follows its gang.
-    if asked.holds_gpus and not assignment.asked:
-        own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
-        if own or asked.policy.untiered == "Refuse":
-            who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(asked))
-            raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
+    if asked.holds_gpus and not assignment.asked and (who := requires_a_tier(namespace, asked.policy)):
+        tiers = _names(acceptable(asked))
+        raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
     # 2. The type bounds what a tenant may name, with or without a tenant.
     evidence, bound = asked.evidence, allowed_by_type(asked)

@@ -115,7 +115,7 @@ async def test_a_policy_that_somebody_deleted_is_missed_by_its_binding() -> None
 def test_a_ceiling_without_policy_and_binding_is_missed_too() -> None:
     left = guards("hold", "claims-in-use", "own-account")
     assert found("guard-missing", registered(validating(), admission_policies=left)) == [
-        "ValidatingAdmissionPolicy: none of gpu-tiers whose name ends with -ceilings is there"
+        "ValidatingAdmissionPolicy: gpu-tiers has none whose name ends with -ceilings"
     ]
 
 
