@@ -160,7 +160,7 @@ async def test_only_tiers_that_its_type_may_have_are_offered(way: str) -> None:
     }[way]
     answer = await world.create(obj, **ADA)
     assert refused_by_name(answer), answer.response
-    assert "Name no tier, and you get the one that your workload has by itself" in answer.sentence
+    assert "Leave the tier out, and gpu-tiers chooses one for your workload" in answer.sentence
 
 
 @pytest.mark.parametrize("access", ["RBAC", "Anyone"])
