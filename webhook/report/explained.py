@@ -282,7 +282,7 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
     else:
         yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
     if its.queues:
-        yield f"Pods without room are queued: {'; '.join(f'in {tier}, {lacks}' for tier, lacks in its.queues.items())}."
+        yield f"Pods without room are queued: {'; '.join(dict.fromkeys(its.queues.values()))}."
     if default_of:
         yield f"For all workloads like it, your platform team can change {default_of}."
 

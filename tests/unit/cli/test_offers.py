@@ -254,7 +254,7 @@ def test_a_gang_with_another_label_is_not_promised_room_for_one_pod(answering: A
     entries = uses("a", 2, "gpu-batch"), uses("b", 2, "gpu-training")
     quota = a_quota(*entries, rows={"gpu-batch": 4, "gpu-training": 4}, onExceed="Hold")
     said = explains(answering, tmp_path, "job/later", quota, queued, **{JOBS: [job]})
-    assert "To have it once the queue lets it in, delete and apply job/later again" in said
+    assert "To have it once the queue admits its next pod, delete and apply job/later again" in said
 
 
 # --- all pods that a command replaces
@@ -304,7 +304,7 @@ def test_a_tier_with_room_for_some_of_its_pods_is_not_offered(answering: Answeri
     quota = a_quota(uses("other", 6, "gpu-batch"), *entries, rows={"gpu-batch": 8, "gpu-training": 16}, **tiers)
     for what in ("deployment/web", "web-1-0"):
         said = explains(answering, tmp_path, what, quota, *pods, **made)
-        used = "gpu-batch is at 6 of 8 GPUs of TenantQuota/alpha without them"
+        used = "in TenantQuota/alpha gpu-batch is at 6 of 8 GPUs without this workload"
         assert f"{used}, and its 3 pods ask for 6" in said
         assert "kubectl label" not in said
 
@@ -316,8 +316,8 @@ def test_a_full_tier_that_queues_says_so(answering: Answering, tmp_path: Path) -
     quota = a_quota(uses("other", 2, "gpu-training"), *entries, rows=rows, onExceed="Hold")
     said = explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
     assert "(one of gpu-training, gpu-serving, gpu-interactive)" in said
-    without = "gpu-training is at 2 of 6 GPUs of TenantQuota/alpha without them, and its 3 pods ask for 6"
-    assert f"Pods without room are queued: in gpu-training, {without}." in said
+    without = "in TenantQuota/alpha gpu-training is at 2 of 6 GPUs without this workload, and its 3 pods ask for 6"
+    assert f"Pods without room are queued: {without}." in said
 
 
 def test_nobody_has_a_tier_now_that_has_room_for_some_of_their_pods(answering: Answering, tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_nobody_has_a_tier_now_that_has_room_for_some_of_their_pods(answering: A
     entries = [uses(f"uid-web-1-{n}", 2, "gpu-batch") for n in range(3)]
     quota = a_quota(uses("other", 6, "gpu-training"), *entries, rows={"gpu-batch": 8, "gpu-training": 8})
     said = explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
-    assert "Not all of its pods have room there now: gpu-training is at 6 of 8 GPUs" in said
+    assert "Not all of its pods have room there now: in TenantQuota/alpha gpu-training is at 6 of 8 GPUs" in said
     assert "rollout restart" not in said
 
 

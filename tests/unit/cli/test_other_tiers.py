@@ -96,7 +96,9 @@ def test_a_full_tier_is_not_offered_to_pods_that_cannot_be_queued(cannot_wait: d
     """A pod that names its node takes no gate, and a group that no workload makes is admitted as a whole or refused."""
     full = a_tenant(onExceed="Hold").allowing(4)
     used = Charge(Decimal(3), "gpu-serving")
-    assert "No other tier is open to it: the total is at 3 of 4" in first_change(tenant=full, used=used, **cannot_wait)
+    assert "No other tier is open to it: in TenantQuota/alpha the total is at 3 of 4" in first_change(
+        tenant=full, used=used, **cannot_wait
+    )
 
 
 def test_a_tier_that_a_resourcequota_closes_is_not_offered() -> None:

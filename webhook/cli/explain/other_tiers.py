@@ -130,11 +130,12 @@ def _fit(tier: Tier, decision: Decision, situation: Situation) -> Offer:
     row = never_fits(whole if situation.together or tenant.on_exceed != "Demote" else charge, tenant)
     if row is not None and tenant.action(row) != "Warn":
         hard = f"{row.subject} of TenantQuota/{tenant.name} allows {written_gpus(row.hard)}"
-        return Offer(lacks=f"{hard}, and all of its pods ask for {written(whole.gpus)}")
+        return Offer(lacks=f"{hard}, but this workload asks for {written(whole.gpus)} in all")
     usage, reserved = usage_met(situation.ledger, tenant, policy.tiers.rank(tier.name), own=situation.own)
     short = shortfall(needs, tenant, usage)
     if short is None or tenant.action(short.row) == "Warn":
         return Offer()
     used, quota = sentence(row_usage(short.row, usage, reserved)), f"TenantQuota/{tenant.name}"
-    without = f"{used} of {quota} without {'them' if count > 1 else 'it'}, and {asks}"
+    which = f"which asks for {written(gpus)}" if count == 1 and not situation.together else f"and {asks}"
+    without = f"in {quota} {used} without this workload, {which}"
     return Offer(lacks=f"{quota}: {used}" if short.row.spent else without, queues=decision.gets_gate)
