@@ -37,7 +37,7 @@ def usage(
 
     Example: `gpu-tiers usage alpha`
 
-    QUOTA LEFT is what the tenant may still use, whether GPUs of the cluster are free or not. What the queue's head
+    QUOTA LEFT is what the tenant may still use, whether GPUs of the cluster are free. What the queue
     reserves is left to higher tiers.
     In a bar █ runs, ▓ has no node yet, ▒ is booked for pods not seen yet, and ▚ is reserved for the queue.
     With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
