@@ -1,7 +1,6 @@
 """The reasons for an object's tier and hook, the verdict on its next pod, and what would change its tier."""
 
-from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import fields
@@ -182,7 +181,7 @@ class TierOf(NamedTuple):
 
     Both are written as in kubectl: job/train. `replace` is the command that replaces its pods, "" if none does. `group`
     is its PodGroup, and `next_pod` what happens to its next pod now. `lacks` says what has no room for all of its pods
-    in the tier that it names, "" for nothing, and `queues` what has none in each of the others that queue them.
+    in the tier that it names, "" for nothing, and `queues` what has none in other tiers, which queue them.
     """
 
     bearer: str
@@ -192,7 +191,7 @@ class TierOf(NamedTuple):
     group: str = ""
     next_pod: Literal["", "queued", "refused"] = ""
     lacks: str = ""
-    queues: Mapping[str, str] = MappingProxyType({})
+    queues: str = ""
 
 
 class Replaces(NamedTuple):
@@ -282,7 +281,7 @@ def changes(given: Assignment, its: TierOf, *, others: tuple[str, ...], default_
     else:
         yield f"Create the pod again with the label {label}. A pod keeps the tier it began with."
     if its.queues:
-        yield f"Pods without room are queued: {'; '.join(dict.fromkeys(its.queues.values()))}."
+        yield f"Pods without room are queued: {its.queues}."
     if default_of:
         yield f"For all workloads like it, your platform team can change {default_of}."
 

@@ -318,6 +318,10 @@ def test_a_full_tier_that_queues_says_so(answering: Answering, tmp_path: Path) -
     assert "(one of gpu-training, gpu-serving, gpu-interactive)" in said
     without = "in TenantQuota/alpha gpu-training is at 2 of 6 GPUs without this workload, and its 3 pods ask for 6"
     assert f"Pods without room are queued: {without}." in said
+    rows = {None: 8, "gpu-batch": 8}
+    quota = a_quota(uses("other", 4, "gpu-training"), *entries, rows=rows, onExceed="Hold")
+    of_all = "in TenantQuota/alpha the total is at 4 of 8 GPUs without this workload, and its 3 pods ask for 6"
+    assert f"queued: {of_all}." in explains(answering, tmp_path, "deployment/web", quota, *pods, **made)
 
 
 def test_nobody_has_a_tier_now_that_has_room_for_some_of_their_pods(answering: Answering, tmp_path: Path) -> None:

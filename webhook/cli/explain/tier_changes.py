@@ -151,13 +151,26 @@ def tier_changes(
             group=request.facts.group.name if request.facts.group else "",
             next_pod="refused" if there.message else "queued" if there.waits_for else "",
             lacks=offered[assignment.tier.name].lacks if assignment.tier else "",
-            queues={tier: offered[tier].lacks for tier in others if offered[tier].lacks},
+            queues=_full({tier: offered[tier].lacks for tier in others}),
         ),
         others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
         keeps=", ".join(dict.fromkeys(tiers)),
     )
     yield from [*found] or [none_open(offered, own)]
+
+
+def _full(lacks: Mapping[str, str]) -> str:
+    """Return what has no room in each of these tiers; a row of all tiers is said once."""
+    said = (
+        (reason, [tier for tier in lacks if lacks[tier] == reason])
+        for reason in dict.fromkeys(lacks.values())
+        if reason
+    )
+    return "; ".join(
+        reason if len(tiers) == len(lacks) or tiers[0] in reason else f"in {' and '.join(tiers)}, {reason}"
+        for reason, tiers in said
+    )
 
 
 def _is_ready(pod: Tree) -> bool:
