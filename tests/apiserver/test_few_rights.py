@@ -227,6 +227,6 @@ def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str)
     answer = "".join(line for line in lines[: unknown[0]] if not line.endswith(SHORT))
     assert "The scheduler says: " in answer, "the answer comes first"
     assert " free" not in answer
-    of_its_tier = "Its tier gpu-interactive evicts nobody (preemptionPolicy Never): wait until pods there end, or "
-    answer = answer.replace(f"{of_its_tier}use a tier that evicts them.", "")
+    of_its_tier = "Its tier gpu-interactive evicts nobody (preemptionPolicy Never): it starts when pods there end; "
+    answer = answer.replace(f"{of_its_tier}another tier may evict them.", "")
     assert "evict" not in answer.replace("preemption", "")

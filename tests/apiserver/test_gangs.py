@@ -151,9 +151,8 @@ def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, n
     installed.tenant("late", namespace, quotas=[{"gpus": "3"}])
     try:
         installed.eventually(lambda: whole()["status"] == "False", "the condition")
-        sentence = (
-            f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
-        )
+        old = f"PyTorchJob/old in {namespace}"
+        sentence = f"{old} holds 3 of 4 GPUs: the quota has no room for the rest, so the gang can't run."
         assert whole()["message"].startswith(sentence)
         installed.eventually(lambda: "old" in events(installed, namespace, "GangStranded"), "the event on it")
         assert events(installed, namespace, "GangStranded")["old"].startswith(sentence)

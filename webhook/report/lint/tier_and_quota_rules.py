@@ -40,7 +40,7 @@ def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             yield Mistake(f"Namespace/{name}", f"is exempt, and has {number_of(len(pods), 'pod')} with GPUs")
 
 
-@rule("pods-without-tier", Severity.WARNING, "namespaces", "pods")
+@rule("pods-without-tier", Severity.WARNING, "pods")
 def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Find GPU pods without a tier. In Audit no pod gets one; another rule reports exempt namespaces."""
     tiers, policy = snapshot.policy.tiers, snapshot.policy
