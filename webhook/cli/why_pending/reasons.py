@@ -356,7 +356,7 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
         return ""
     without = await ledger_without(asked, [first])
-    own = {view(each, Pod).metadata.controller_uid for each in pods}
+    own = {view(each, Pod).metadata.uid for each in pods}  # the queue reserves GPUs under the uid of a pod
     usage, _ = usage_met(without, bounding, asked.policy.tiers.rank(charge.tier), own=own)
     in_its_place = judge_of(asked.cluster, without, asked.policy)
     if shortfall((charge,), bounding, usage) or refusal_of(await in_its_place.finding(document), booked=False):
