@@ -110,12 +110,13 @@ def test_a_rollout_without_hours_is_stuck_where_its_new_pod_runs_in_the_place_of
     assert lines[2].startswith("The rollout is stuck: its old pods use the quota that its new pods need"), lines
 
 
+@pytest.mark.parametrize(("on_exceed", "gated"), [("Deny", False), ("Hold", True)])
 def test_a_rollout_is_not_stuck_where_its_new_pod_has_no_room_in_the_place_of_an_old_one(
-    answering: Answering, tmp_path: Path
+    answering: Answering, tmp_path: Path, on_exceed: str, gated: bool
 ) -> None:
     """The quota was lowered: the pods of others alone use all of it."""
-    quota = counted(a_full_row("4"), Charge(Decimal(4), "gpu-batch"))
-    lines = says(answering, tmp_path, a_rollout(quota), "why-pending", "deployment/web")
+    quota = counted(a_full_row("4", onExceed=on_exceed), Charge(Decimal(4), "gpu-batch"))
+    lines = says(answering, tmp_path, a_rollout(quota, gated=gated), "why-pending", "deployment/web")
     assert "stuck" not in "\n".join(lines)
 
 
