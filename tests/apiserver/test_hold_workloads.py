@@ -213,7 +213,7 @@ def test_a_resourcequota_counts_queued_pods_in_full(line: QueueingTenant) -> Non
     name = "requests.nvidia.com/gpu"
     line.installed.eventually(lambda: used().get(name) == "8", "the quota, counted")
     sentence = line.installed.create(line.job("sweep", pods=1), line.namespace).stderr
-    assert "[queued-counted] ResourceQuota native also counts pods that wait for quota" in sentence
+    assert "[queued-counted] ResourceQuota native also counts queued pods" in sentence
     line.installed.eventually(lambda: used()[name] == "9", "the Job's pod, counted")
     line.delete("job", "sweep")
     line.installed.eventually(lambda: used()[name] == "8", "the Job, gone again")

@@ -284,7 +284,10 @@ class BudgetMeters:
     # --- what people see
 
     def _look(self, tenant: Tenant) -> None:
-        """Note a tenant's use once a minute, at each mark and at the end of a period, and grants that begin or end."""
+        """Note grants that begin or end, and a tenant's use: each minute with GPUs in use, and at each of `_marks`.
+
+        Add an event a day before a grant ends.
+        """
         if not tenant.budgets and not tenant.grants:
             return
         now, before = self.now(), self._notes.get(tenant.name)

@@ -40,7 +40,7 @@ class Rounds(ABC):
     interval: ClassVar[float]
     """Least seconds between two rounds."""
     recheck: ClassVar[float]
-    """Seconds after which a round runs without a change."""
+    """Seconds after `interval` at which a round runs without a change."""
 
     cluster: Watched
     leading: Callable[[], bool]

@@ -96,10 +96,10 @@ MOST_BYTES = 32 << 20
 
 
 class _Rest(RESTClientObject):
-    """An HTTP client whose connections have all ended when `close` returns.
+    """An HTTP client whose `close` waits until its connections have ended, for GOODBYE_SECONDS at most.
 
-    aiohttp waits for the connections in its pool only. A cancelled one still shuts down TLS, and the event loop, which
-    often ends after `close`, complains of its open socket.
+    aiohttp waits only for the connections in its pool. The connection of a cancelled request is still shutting down
+    TLS, and an event loop that ends before that complains of an open socket.
     """
 
     def __init__(self, configuration: Any) -> None:

@@ -76,7 +76,7 @@ class _Part(NamedTuple):
 
 
 class SlotSums:
-    """The entries of an account in their slots, without reservations for the queue."""
+    """The usage of each row by the entries of an account, slot by slot, without reservations for the queue."""
 
     def __init__(self, entries: Iterable[Entry], tenant: Tenant) -> None:
         self._entries = [each for each in entries if each.state != "ForQueue"]

@@ -115,11 +115,11 @@ OBSTACLES: dict[str, tuple[PodBuilder, str]] = {
         a_pod()
         .asking(volumeMounts=[{"name": "opt", "mountPath": "/opt"}])
         .having("spec.volumes", [{"name": "opt", "hostPath": {"path": "/opt"}}]),
-        f"container main mounts a volume of its own at {CODE}",
+        f"a volume mount of container main overlaps {CODE}",
     ),
     "a volume of that name": (
         a_pod().asking().having("spec.volumes", [{"name": "gpu-tiers-listener", "emptyDir": {}}]),
-        "the pod has a volume gpu-tiers-listener of its own",
+        "the pod already has another volume named gpu-tiers-listener",
     ),
     "annotations that are full": (
         a_pod().asking().annotated({"notes.example.com/log": "x" * 250_000}),

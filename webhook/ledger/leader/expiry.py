@@ -30,7 +30,7 @@ class Proof:
         self._slots = asyncio.Semaphore(UNDER_WAY)
 
     async def is_nothing(self, reservation: Entry) -> bool:
-        """Tell whether nothing came of a reservation, so that it may go. A pod that can't be read may exist."""
+        """Tell whether a read proves a reservation unused, so that it may be removed. False if the read fails."""
         try:
             async with self._slots:
                 if reservation.is_gang:

@@ -155,7 +155,7 @@ class Rebuilding:
         return found if found and not found.sealed and found.account.term == self._term.name else None
 
     def _is_claimed(self, copy: WorkingCopy) -> bool:
-        """Tell whether it has our term, its status needs no reason to wait, and no write may still come."""
+        """Tell whether the account is empty, has our term and waits for no other, and no write to it may still come."""
         version, blank = copy.version, Account(term=self._term.name, revision=copy.account.revision)
         if copy.account != blank or self._restoring.is_under_way(version.name):
             return False

@@ -27,7 +27,7 @@ NOTHING = Decimal(0)
 SOON_SECONDS = 24 * HOUR
 """Seconds before the end of a grant at which an event is due."""
 WARNED_AT = (Decimal("0.8"), Decimal("0.95"))
-"""The parts of a budget at which an event is due."""
+"""The fractions of a budget at which an event is due before it is used up."""
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -120,7 +120,9 @@ class ClaimTemplate(View, frozen=True):
 
 
 def devices_of(spec: ClaimSpec, entry: str, claim: str = "") -> Iterator[Devices]:
-    """Yield the devices of each request of a claim, under the claim's name within the pod; `claim` if pods share it.
+    """Yield the devices of each request of a claim.
+
+    `entry` is the claim's name in the pod, and `claim` its namespace/name if pods share it.
 
     Raises Refused if a count is invalid.
     """
