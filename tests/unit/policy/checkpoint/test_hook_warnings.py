@@ -164,8 +164,10 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         noted(a_trainer(ports=[{"containerPort": 80}]), "http", port="8080"),
         {"workload_type": None},
         [
-            "[hook-port] no container declares port 8080, which the http hook calls; make sure that something listens "
-            "there"
+            (
+                "[hook-port] no container declares port 8080, which the http hook calls; make sure that something listens "
+                "there"
+            )
         ],
     ),
     "an image without a shell": (
