@@ -63,8 +63,9 @@ class PodReviewer(Reviewer, frozen=True):
         verdict = verdict_on(decision, (*patch.of_pod(pod, decision), *gate))
 
         # 4. Check that the name is free before booking. Later, at validation, a generated name looks like a given one.
-        to_be_booked = decision.charged and not gated
-        return await with_free_name(verdict, request, "pods", self.cluster) if to_be_booked else verdict
+        return (
+            await with_free_name(verdict, request, "pods", self.cluster) if decision.charged and not gated else verdict
+        )
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Check that a pod has the class of its tier, may have that tier, and fits the quota; then book it."""

@@ -242,8 +242,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
 
     def _usage(self, decision: WorkloadDecision, tenant: Tenant) -> tuple[Usage, Usage]:
         """Return the usage that counts against a workload, and the part that is reserved for the queue."""
-        charge = decision.leading.charge
-        rank = self.policy.tiers.rank(charge.tier if charge else None)
+        rank = self.policy.tiers.rank(decision.leading.charge.tier if decision.leading.charge else None)
         return usage_met(self.ledger, tenant, rank, decision.shared)
 
     async def _book(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:

@@ -245,11 +245,8 @@ class Draft:
 
         A vacant slot counts although nobody uses its GPUs. If the quota was lowered below it, it is not filled again.
         """
-        after, before, queued = (
-            self._books.booked_with(entry),
-            self._books.booked,
-            reserved_by_heads(heads, self._tenant),
-        )
+        after, before = self._books.booked_with(entry), self._books.booked
+        queued = reserved_by_heads(heads, self._tenant)
         is_vacant = (entry.namespace, entry.slot, "Vacant") in self._entries
         for row, gpus in after.items():
             if gpus > before[row] and gpus + queued[row] > row.hard:

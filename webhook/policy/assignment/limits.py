@@ -42,15 +42,15 @@ def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
     Raises Refused if a person named a tier that is not allowed, if the policy requires a named tier or a tenant and
     there is none, or if no lower tier is allowed.
     """
-    tenant, tier, namespace = asked.facts.tenant, assignment.tier, asked.facts.namespace
+    tenant, tier, namespace, evidence = asked.facts.tenant, assignment.tier, asked.facts.namespace, asked.evidence
     # 1. If a choice is required, somebody has to make it. A member without GPUs follows its gang.
     if asked.holds_gpus and not assignment.asked and (who := requires_a_tier(namespace, asked.policy)):
         tiers = _names(acceptable(asked))
         raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
     # 2. The type bounds what a tenant may name, with or without a tenant.
-    evidence, bound = asked.evidence, allowed_by_type(asked)
-    if evidence and tier and bound is not None and assignment.step in EXPLICIT and tier.name not in bound:
+    bound = allowed_by_type(asked) if evidence and tier and assignment.step in EXPLICIT else None
+    if evidence and tier and bound is not None and tier.name not in bound:
         field, of_type, clue, tiers = assignment.asked, evidence.type, evidence.text, _names(acceptable(asked))
         raise Refused(
             Reason.WORKLOAD_TYPE, "tier-not-for-type", field, tier=tier.name, type=of_type, clue=clue, tiers=tiers

@@ -163,12 +163,7 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     "a port that nobody declares": (
         noted(a_trainer(ports=[{"containerPort": 80}]), "http", port="8080"),
         {"workload_type": None},
-        [
-            (
-                "[hook-port] no container declares port 8080, which the http hook calls; make sure that something listens "
-                "there"
-            )
-        ],
+        ["[hook-port] no container declares port 8080, which the http hook calls; make sure something listens there"],
     ),
     "an image without a shell": (
         a_trainer(image="gcr.io/distroless/python3"),
