@@ -67,8 +67,9 @@ class PodUpdateReviewer(Reviewer, frozen=True):
         if tenant.has_queue and pod.waits_for_quota:
             return verdict  # nothing is booked yet: the leader books it with the new flavor
         moved_from = structs.replace(charge, flavor=before)
-        tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
-        rank = policy.tiers.rank(charge.tier)
+        tiers, rank = allowed_tiers(tenant, policy), policy.tiers.rank(charge.tier)
+        with needed_to("find the group of this pod"):
+            group = await queued_group(pod, namespace, cluster, policy)
         if group is not None:
             whole = await self.ledger.book(whole_group(group, charge, home.name, tenant, rank), dry_run=True)
             if not isinstance(whole, Booked):

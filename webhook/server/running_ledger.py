@@ -127,6 +127,7 @@ class RunningLedger(ReplicaLedger):
             self._last_round = time.time()
 
         async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
+            self._last_round = None
             await self.make_leader(self._election.identity, self._create_timeout, round_done).lead(first)
 
         await self._election.run(lead)

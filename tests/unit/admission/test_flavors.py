@@ -70,6 +70,16 @@ async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
     assert (await lifted(world, await waiting(world))).allowed, "nothing was booked for it"
 
 
+async def test_of_a_pod_whose_owner_is_gone_the_group_is_unknown_so_it_is_refused() -> None:
+    world = FakeApi(a_tenant().allowing("9").allowing("4", flavor="h100"), policy=POLICY)
+    pod = of_a_group(0).owned_by(a_pytorchjob(name="gone"))
+    refused = await lifted(world, world.stored(pod.json()))
+    assert (
+        refused.sentence
+        == "PyTorchJob/gone is not among the objects given, so gpu-tiers can't find the group of this pod"
+    )
+
+
 async def test_all_pods_of_a_group_that_fits_are_let_run() -> None:
     world = FakeApi(a_tenant().allowing("9").allowing("6", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
