@@ -39,7 +39,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
 
 @contextmanager
 def needed_to(what: str) -> Iterator[None]:
-    """Refuse if a needed fact can't be read. All such refusals count as the same mistake."""
+    """Refuse if a fact can't be read that is needed to do `what`. All such refusals count as the same mistake."""
     try:
         yield
     except Unreadable as problem:
@@ -50,7 +50,10 @@ def needed_to(what: str) -> Iterator[None]:
 async def facts_of_workload(
     tree: Tree, row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
-    """Gather the facts about a workload of that kind. Raises Refused if the workload or a fact can't be read."""
+    """Gather the facts about a workload of that kind. Raises Refused if the workload or a fact can't be read.
+
+    An unread runtime or claim is in the result instead. Raises Refused also for too many templates.
+    """
     whole, unread = await cluster.lookups.completed(namespace, tree, row)
     own = workload(whole, row)
     require_few([member.template for member in own.members])
@@ -105,10 +108,10 @@ def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
 def usage_met(
     ledger: Ledger, tenant: Tenant, rank: int, without: Collection[str] = (), own: Collection[str] = ()
 ) -> tuple[Usage, Usage]:
-    """Return the usage of each row that counts against a new pod of this `rank`, and the queue's reservations in it.
+    """Return the usage of each row that counts against a new pod of this `rank`, and the part reserved for the queue.
 
-    `without` are the ResourceClaims that the pod shares. Reservations for tiers of a lower rank do not count, nor do
-    those for the uids `own`.
+    The usage leaves out the ResourceClaims `without`, which the pod shares. Reservations for tiers of a lower rank do
+    not count, nor do those for the uids `own`.
     """
     usage = ledger.usage(tenant, without)
     of_all, reserved = ledger.reserved_for_queue(tenant), ledger.reserved_for_queue(tenant, rank, own)
@@ -140,7 +143,10 @@ def gang_uid(metadata: Metadata, facts: Facts) -> str:
 
 
 async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:
-    """Return the Kueue pod group of a pod; None for a single pod, or if a workload makes these pods into a gang."""
+    """Return the Kueue pod group of a pod; None for a single pod, or if a workload makes these pods into a gang.
+
+    Raises Unreadable if an owner can't be read.
+    """
     group = kueue_group(pod.metadata)
     if group is None or gang_among(await _owners(pod.metadata.controller, namespace, cluster, policy)):
         return None
@@ -169,9 +175,9 @@ async def _owners(
 
 
 def _believed(group: Group, tenant: Tenant | None, policy: TierPolicy) -> Group:
-    """Return the group, without `demoted_from` if that can't be true, because it lets pods have that tier's label.
+    """Return the group, without `demoted_from` if that can't be true, because pods may have the label of that tier.
 
-    The mark is written at the group's CREATE, and any user who may edit PodGroups can change it later.
+    The annotation for it is written at the group's CREATE, and any user who may edit PodGroups can change it later.
     """
     higher, own = policy.tiers.get(group.demoted_from), policy.tiers.of_class(group.priority_class_name)
     lowered = higher is not None and own is not None and own.value < higher.value

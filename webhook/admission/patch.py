@@ -82,7 +82,10 @@ def gate(pod: Pod) -> Iterator[Operation]:
 
 
 def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
-    """Yield a PodGroup's class and priority, disruptionMode and marks; preemptionPolicy only if it has one already."""
+    """Yield a PodGroup's class and priority, disruptionMode, label and annotations; nothing without a class.
+
+    Yield preemptionPolicy only if it has one already.
+    """
     if decision.live is None:
         return
     yield from _priority(group.spec, decision.live)
@@ -92,7 +95,10 @@ def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
 
 
 def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Iterator[Operation]:
-    """Yield the class of each template, and the marks. The priority is written when the PodGroup is created."""
+    """Yield the class of each template, and the label and annotations of the Workload; nothing without a class.
+
+    The priority is written when the PodGroup is created.
+    """
     live = decision.live
     if live is None:
         return
@@ -118,7 +124,7 @@ def _priority(spec: PodSpec | PodGroupSpec, live: PriorityClass) -> Iterator[Ope
 def _marks(
     metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str], selects: frozenset[str] = frozenset()
 ) -> Iterator[Operation]:
-    """Yield our tier label and annotations, and those for its scheduler and Kueue that the object lacks.
+    """Yield our tier label and annotations, and those for the tier's scheduler and Kueue that the object lacks.
 
     A label in `selects`, by which the pod's controller selects, is not written.
     """
@@ -132,7 +138,7 @@ def _marks(
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
-    """Yield the grace period, the variables, the preStop and mounts of each container that gets it, and volumes."""
+    """Yield the grace period, the variables, the preStop and mounts of each hooked container, and volumes."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield add("/spec/terminationGracePeriodSeconds", plan.grace)
     for index in dict.fromkeys(index for index, _, _ in plan.variables):

@@ -64,8 +64,8 @@ class PodGroupReviewer(Reviewer, frozen=True):
     ) -> tuple[Facts, PodGroupTemplate | Group | None]:
         """Return the facts about a group, and its model: the group above it, or else the template that it is made of.
 
-        None for a group that a controller made and that is not ours. In Audit the group above has no class from us, so
-        it is no model.
+        The model is None if there is neither, and for a group that a controller made and that is not ours. In Audit the
+        group above has no class from us, so it is no model.
         """
         facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
         if group.metadata.controller and not group_concerns(group, facts, self.policy):

@@ -68,7 +68,7 @@ class PodReviewer(Reviewer, frozen=True):
         )
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Check that a pod has the class of its tier, may have that tier, and fits the quota; then book it."""
+        """Check that a pod has the class of its tier, may have that tier, and fits the quota; then book or queue it."""
         # 1. Decide again, on the pod as it would be stored. A demotion took place before. In Audit nothing was patched,
         #    so the pod is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
@@ -118,7 +118,10 @@ class PodReviewer(Reviewer, frozen=True):
         return booked if queued.refusal else queued
 
     def _queued(self, decision: Decision) -> QuotaVerdict:
-        """Return the refusal of a gated pod that can never have room, or the warning that it waits; else neither."""
+        """Return the refusal of a gated pod that can never have room, or say that it is queued; neither if it has room.
+
+        A queued pod without a controller gets the warning that it waits.
+        """
         if decision.charged is None:
             return QuotaVerdict()
         asked, (tenant, charge) = decision.tier_request, decision.charged
@@ -139,10 +142,10 @@ class PodReviewer(Reviewer, frozen=True):
         return QuotaVerdict(None, (*fit.warnings, warning), queued=True)
 
     async def _decided_again(self, pod: Pod, request: Request) -> Decision | None:
-        """Return the decision by cached owners if the pod's mark agrees with it, or else by the owners as they are now.
+        """Return the decision by cached owners if the annotation assigned-by agrees with it, or else by present owners.
 
-        The mutating call has just read these owners and written the mark. A forged mark can at most claim what an owner
-        said a few seconds ago.
+        The mutating call has just read these owners and written the annotation. A forged one can at most claim what an
+        owner said a few seconds ago. The decision is None for a pod that isn't ours.
         """
         written = pod.metadata.annotations.get(ASSIGNED_BY)
         if pod.metadata.controller is not None and written is not None:
@@ -163,7 +166,7 @@ class PodReviewer(Reviewer, frozen=True):
         return self.recent.get(pod, facts, self.policy)
 
     async def _demoted(self, decision: Decision, request: Request, mode: Mode) -> Decision:
-        """Return the decision at the tier in which a tenant that demotes has room for the pod, or at its own tier."""
+        """Return the decision at the tier of the pod's gang, at a lower tier if its tenant demotes it, or as it is."""
         pod, facts = decision.tier_request.pod, decision.tier_request.facts
 
         # 1. A pod of a gang runs at the tier of its gang.
@@ -195,7 +198,10 @@ class PodReviewer(Reviewer, frozen=True):
         return decide_pod(pod, facts, self.policy, usage) or decision
 
     async def _follows_an_ending_pod(self, pod: Pod, facts: Facts) -> bool:
-        """Tell whether a pod of the same workload is ending, by the labels that the outermost controller selects."""
+        """Tell whether a pod of the same workload is ending, by the labels by which its outermost owner selects pods.
+
+        False if no owner selects pods, or if the pods can't be read.
+        """
         selects = next((each.selects for each in reversed(facts.owners) if each.selects), frozenset[str]())
         labels = {key: value for key, value in pod.metadata.labels.items() if key in selects}
         with suppress(Unreadable):
@@ -203,9 +209,9 @@ class PodReviewer(Reviewer, frozen=True):
         return False
 
     async def _book(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
-        """Book the charge, or refuse it for lack of room, with onExceed Warn only by a warning.
+        """Book the charge. Without room, refuse the pod, or with onExceed Warn only warn of it.
 
-        Also refuse a pod whose claims ask for more than when it was judged.
+        Also refuse a pod whose claims ask for more than when it was judged. A `dry_run` books nothing.
         """
         charged = decision.charged
         if charged is None:
@@ -286,7 +292,7 @@ class PodReviewer(Reviewer, frozen=True):
 def read_pod(raw: msgspec.Raw) -> Pod:
     """Return the pod under review, without the priority class label that Kueue's webhook adds by default.
 
-    Raises Refused if it is too large to be judged.
+    Raises Refused if it is too large to be judged, or if the uid of its controller is too long.
     """
     pod = read(raw, Pod)
     if pod.metadata.labels.get(PRIORITY_CLASS) == DEFAULT_CLASS and is_queued(pod.metadata):

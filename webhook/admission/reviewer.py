@@ -66,7 +66,7 @@ class RecentDecisions:
         self._by_maker: dict[tuple[str, str], tuple[_Sibling, ...]] = {}
 
     def get(self, pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
-        """Return the decision on a pod like this one, or make it now. Raises Refused."""
+        """Return a recent decision on a like pod, or decide now; None for a pod that isn't ours. Raises Refused."""
         if policy is not self._policy:
             self._policy, self._by_maker = policy, {}
             self._unread = OF_ONE_POD.difference(*(rule.match.labels for rule in policy.rules))
@@ -130,7 +130,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def hook(self) -> HookPlan | None:
-        """Return the hook that a pod gets or has."""
+        """Return the hook that a pod gets or has; None for none."""
         return self.decision.hook.plan if self.decision and self.decision.hook else None
 
     @property
@@ -189,11 +189,17 @@ class Reviewer(msgspec.Struct, frozen=True):
     budget: LookupBudget
 
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Return the verdict with the patch of an object at its CREATE. Raises Refused for a person's mistake."""
+        """Return the verdict with the patch of an object at its CREATE. Raises Refused for a person's mistake.
+
+        Here it raises BadReview, because not every kind of object is patched.
+        """
         raise not_ours(request)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
-        """Judge whether an object may be stored as it is, and book it. Raises Refused for a person's mistake."""
+        """Judge whether an object may be stored as it is, and book its GPUs. Raises Refused for a person's mistake.
+
+        Here it raises BadReview, as `mutate` does.
+        """
         raise not_ours(request)
 
     async def unentitled(
@@ -201,7 +207,7 @@ class Reviewer(msgspec.Struct, frozen=True):
     ) -> Refusal | None:
         """Return the refusal of a user who names one of these tiers and lacks the right to use it.
 
-        It offers the tiers that all of the `pods` may have.
+        It offers the tiers that all of the `pods` may have. None if nobody is refused, or no user is named.
         A controller may use a tier that a workload above names, because the right of its user was checked. Anybody may
         write an owner into a pod, so this holds only for user names that begin with "system:", which no person has.
         """

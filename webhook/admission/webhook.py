@@ -114,7 +114,8 @@ class Webhooks(msgspec.Struct, frozen=True):
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
         """Refuse a TenantQuota that can't be read, or that has a new name that the policy does not know.
 
-        The CRD refuses most unreadable ones. Other mistakes are warnings, and so is one that was unreadable before.
+        The CRD refuses most unreadable ones. Other mistakes are warnings. If the old object was unreadable too, an
+        update that can't be read gets only a warning. Raises BadReview for an object that is no JSON.
         """
         try:
             before = msgspec.json.decode(request.old_object)
@@ -179,8 +180,8 @@ class Webhooks(msgspec.Struct, frozen=True):
 async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
     """Return the update of the workload that a scale makes; the request itself if no row has such a scale.
 
-    A Scale has the number of replicas, and the workload's name and uid. Raises Refused if that can't be read. Source:
-    custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
+    A Scale has the number of replicas, and the workload's name and uid. Raises Refused if the workload can't be read,
+    or has another uid. Source: custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
     """
     row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
     if row is None:

@@ -70,7 +70,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
     async def mutate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """Return the patch that writes a workload's tier for Kueue, Volcano and readers of templates.
 
-        A Job also gets the policy's podFailurePolicy. Raises Refused for a person's mistake.
+        With `podFailurePolicy: Add`, a Job that saves also gets podFailurePolicy and podReplacementPolicy, and its
+        author a warning. Raises Refused for a person's mistake, and BadReview for an update.
         """
         if request.operation != "CREATE":
             raise not_ours(request)
@@ -105,7 +106,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return Verdict(decision.assignment, (*more, *written), warnings, tenant=tenant)
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Judge a workload. On an update, a mistake that the old object had too is only a warning.
+        """Judge a workload, and book a gang. On an update, a mistake that the old object had too is only a warning.
 
         It stays refused if it asks for more GPUs than before, or if a gang begins to run.
         """
@@ -166,7 +167,7 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return replace(booked, warnings=booked.warnings + stay) if unchanged else booked
 
     async def _unentitled(self, request: Request) -> Refusal | None:
-        """Return the refusal of a user who names a tier that the old object did not name.
+        """Return the refusal of a user who names a tier that the old object did not name; None if the user may.
 
         Raises Refused if an owner can't be read, because the owner may be readable again when the pods come. An invalid
         workload passes here, because it makes no pods.
@@ -197,7 +198,10 @@ class WorkloadReviewer(Reviewer, frozen=True):
         return await facts_of_workload(tree, row, metadata, request.namespace, self.cluster, self.policy)
 
     async def _judged(self, raw: msgspec.Raw, request: Request) -> Judged:
-        """Judge the object by itself. At an update no row refuses it for now, because usage counts its own pods."""
+        """Judge the object by itself. Present usage counts only at the CREATE of a workload that runs.
+
+        At an update it includes the workload's own pods.
+        """
         policy = self.policy
         try:
             known = await self._known(raw, request)
@@ -248,7 +252,8 @@ class WorkloadReviewer(Reviewer, frozen=True):
     async def _book(self, judged: Judged, before: GangDemand | None, request: Request, mode: Mode) -> Verdict:
         """Book the gang, if it asks for more than `before` and is not queued.
 
-        Without room it is booked at a lower tier if the tenant demotes; otherwise it is refused, or warned of.
+        Without room it is booked at a lower tier if the tenant demotes; otherwise it is refused, or warned of. In Audit
+        and for a dry run, only check the room.
         """
         gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
         if gang is None or decision is None or tenant is None or verdict.refusal:

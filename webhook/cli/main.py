@@ -33,8 +33,8 @@ COMMANDS = {
     },
     "Running it": {"serve": "webhook.cli.serve:serve", "demo": "webhook.cli.demo:demo"},
 }
-"""The module and function of each command, by the headings of `--help`. It is imported only when it is needed, so that
-no command waits for the libraries of another."""
+"""The module and function of each command, by the headings of `--help`. A module is imported when needed, so that no
+command waits for the libraries of another."""
 _PLACES = {name: (heading, place) for heading, commands in COMMANDS.items() for name, place in commands.items()}
 _SHOWN_TYPES = {"bool": None, "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "FILE", "Path": "FILE"}
 """The placeholder of an option's value in `--help`, by its type; None for a flag. Other types list their values."""

@@ -105,7 +105,7 @@ class Guard:
         self._audience = "".join(f" --audience={each}" for each in readers.audiences[:1])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Pass a request on to the app, or answer it with 401, 403 or 503 and what to do."""
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             refusal = await self._refusal(token.strip())

@@ -60,7 +60,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 SHOWN = 100
-"""Verdicts and preemptions on the page, the latest first, because rendering takes time from reviews."""
+"""The most groups of verdicts, and preemptions, on the page, because rendering takes time from reviews."""
 MOST_WAITING = 30
 MOST_NAMED = 3
 
@@ -91,7 +91,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
-        """Return the chosen tenant, or all. Of more than MOST_TENANTS, return those with problems or the most usage."""
+        """Return the chosen tenant, or all; of too many, MOST_TENANTS: first those with problems, then the fullest."""
         found = self.tenants
         if self.choice.tenant:
             return [each for each in found if each.name == self.choice.tenant]
@@ -115,7 +115,7 @@ class PageContent(msgspec.Struct, frozen=True):
 
     @property
     def preemptions_chosen(self) -> Sequence[Preemption]:
-        """Return the preemptions with a chosen pod as victim or preemptor."""
+        """Return the latest preemptions with a chosen pod as victim or preemptor."""
         pods = ((each, filter(None, (each.victim, each.preemptor))) for each in self.preemptions)
         chosen = (each for each, its in pods if any(self.choice.has(pod.tenant, pod.tier) for pod in its))
         return list(islice(chosen, SHOWN))

@@ -199,8 +199,9 @@ class Replaces(NamedTuple):
 
     `not_replaced` are the names of pods that no rollout replaces: a StatefulSet waits for a pod that isn't ready, and
     the updateStrategy (OnDelete, partition) of a StatefulSet or a DaemonSet may leave pods. `rolls`: a rollout replaces
-    the others once these are deleted. `surges`: a rollout makes new pods before it ends old ones; the setting that ends
-    this, "" if it doesn't. `paused`: it makes none. `most`: it makes no more pods.
+    the others once these are deleted. `surges` is the setting that stops a rollout from making new pods before it ends
+    old ones, "" if it doesn't make them. `paused`: a paused Deployment has no rollout. `most` is the greatest number of
+    pods that the workload makes.
     """
 
     deletable: bool = False

@@ -189,7 +189,7 @@ def gpus_now(
 
 
 def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: Iterable[Decimal]) -> Decimal:
-    """Return free GPUs that are too few on each node for any pending pod, but together enough for one."""
+    """Return free GPUs of nodes with too few for any pending pod, if together they are enough for one; otherwise 0."""
     on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
     for node, _, gpus in holdings:
         on_node[node] += gpus
@@ -199,7 +199,7 @@ def scattered_gpus(nodes: Iterable[GpuNode], holdings: Iterable[OnNode], asks: I
 
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0
-"""The seconds between two samples, and the seconds for which samples are stored."""
+"""The least seconds between two samples, and the seconds for which such samples are stored."""
 
 
 class UseAt(msgspec.Struct, frozen=True):
@@ -226,14 +226,17 @@ class DayOfUse(msgspec.Struct, frozen=True):
 
 
 class UseOverTime:
-    """The samples of a day, one a minute."""
+    """The GPUs in use by tier during the last day, as samples that are at least a minute apart."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._history: deque[UseAt] = deque(maxlen=int(DAY / EVERY))
 
     def add(self, in_use: Mapping[tuple[str, str, str], float]) -> None:
-        """Add the GPUs in use now, by tenant, tier and flavor."""
+        """Add a sample of the GPUs in use now, which `in_use` has by tenant, tier and flavor.
+
+        It does nothing within EVERY seconds of the last sample.
+        """
         now = self._clock()
         if not self._history or now - self._history[-1].time >= EVERY:
             by_tier: defaultdict[str, float] = defaultdict(float)

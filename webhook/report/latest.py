@@ -20,9 +20,9 @@ MOST_VERDICTS = 500
 class VerdictShown(Shown, frozen=True):
     """A verdict. `outcome` is one of: admitted, queued, refused, would be refused, try again.
 
-    `why` is the refusal's sentence, or the annotation assigned-by. `time` is in seconds since 1970. `workload` is the
-    outermost owner, or else the controller or the object itself. `reason` is that of the refusal, also in Warn and
-    Audit; "" without a refusal.
+    `why` is the refusal's sentence, or the annotation assigned-by and a warning of demoted pods. `time` is in seconds
+    since 1970. `workload` is the outermost owner, or else the controller or the object itself. `reason` is that of the
+    refusal, also in Warn and Audit; "" without a refusal.
     """
 
     time: float
@@ -100,7 +100,8 @@ class PodShown(Shown, frozen=True):
 class Preemption(Shown, frozen=True):
     """One eviction by the scheduler. `time` in RFC 3339; `seconds` from then to the end of the pod's containers.
 
-    `lost` is the work since the last save; None if unknown, or if the victim had no work to lose.
+    `saved` is the outcome of the save, `words` say it in a sentence, and `save_seconds` is how long the save took, None
+    if unknown. `lost` is the work since the last save; None if unknown, or if the victim had no work to lose.
     """
 
     time: str

@@ -73,7 +73,7 @@ class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ranks(self) -> str:
-        """Return its tiers with their values: `gpu-training 1000`."""
+        """Return the classes of its tiers with their values: `gpu-training 1000, evicts nobody`; `none` for no tier."""
         ranks = []
         for tier in self.tiers:
             never = self.adoption or tier.preemption_policy == "Never"

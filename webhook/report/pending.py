@@ -79,7 +79,7 @@ class Holders(Shown, frozen=True):
 class Room(Shown, frozen=True):
     """The room for a pod that waits for GPUs.
 
-    `free` are the unused GPUs of each node that would accept it; None if the pods on these nodes are unknown.
+    `free` are the unused GPUs of each node that would accept it; None if these nodes or the pods on them are unknown.
     """
 
     asks: str
@@ -125,7 +125,7 @@ class NodeRoom:
         return [each for each in self.holders if each.priority < self.waiting.priority]
 
     def left(self, name: str, *, without: Iterable[GpuHolder] = ()) -> Decimal:
-        """Return the unused GPUs of that name."""
+        """Return the GPUs of that name that are unused, or would be `without` these pods."""
         gone = {id(each) for each in without}
         in_use = total_of(name, (each for each in self.holders if id(each) not in gone))
         return max(self.node.gpus.get(name, Decimal(0)) - in_use, Decimal(0))

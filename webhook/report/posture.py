@@ -175,7 +175,10 @@ def posture_of(
 
 
 def dra_posture(policy: TierPolicy, supply: GpuSupply) -> tuple[DraPosture, ...]:
-    """Return the nodes on which no tier evicts anybody for its GPUs, by DeviceClass."""
+    """Return the nodes on which no tier evicts anybody for GPUs by DRA, by DeviceClass.
+
+    There are none if the cluster's scheduler may evict for devices, or if gpu-tiers does (preemption.dra On).
+    """
     if evicts_for_devices(supply.version) or policy.device_preemption == "On":
         return ()
     served = supply.served(policy.classes, policy.weights)

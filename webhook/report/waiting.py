@@ -14,8 +14,8 @@ from webhook.report.pending import Room
 from webhook.report.shown import Shown
 
 FAILED_CREATES = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
-"""The reasons of controllers' events on a refused pod: Kubernetes' own and most others, the training operator, and the
-last two KubeRay."""
+"""The reasons of controllers' events on a refused pod: the first of Kubernetes' own controllers and most others, the
+second of the training operator, and the last two of KubeRay."""
 REASONS = (*FAILED_CREATES, "OverQuota", "Refused")
 """The reasons of refusals; the last two are gpu-tiers' own."""
 UPDATE_REFUSED = "UpdateRefused"
@@ -244,7 +244,7 @@ def running_pods(pods: Iterable[Tree]) -> Iterator[Tree]:
 
 
 def failed_at(pod: Tree) -> datetime | None:
-    """Return when the last container of a failed pod ended; None if the pod has not failed, or it is unknown."""
+    """Return when the last container of a failed pod ended; None if it has not failed, or the time is unknown."""
     status = pod.get("status") or {}
     ends = [_time(at(each, "state.terminated.finishedAt")) for each in status.get("containerStatuses") or ()]
     return max(filter(None, ends), default=None) if status.get("phase") == "Failed" else None

@@ -38,7 +38,7 @@ class Part(Protocol):
 
 
 class BackgroundWork(msgspec.Struct, frozen=True):
-    """The background work. Run `run` as a task. Reviews call `recorder`; the page reads all but it and `parts`."""
+    """The background work. Run `run` as a task. Reviews call `recorder`, and the page reads the others but `parts`."""
 
     recorder: Recorder
     verdicts: VerdictGroups

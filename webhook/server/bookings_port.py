@@ -35,7 +35,7 @@ FORMAT = 1
 SEAL = "gpu-tiers-seal"
 """The header with the seal: Unix seconds, a dot, and the HMAC-SHA256 in hexadecimal."""
 SECONDS = 30.0
-"""Seconds for which a seal is good, before and after. If clocks differ by more, each replica books for itself."""
+"""The most seconds from the time in a seal to this clock. If clocks differ by more, each replica books for itself."""
 MOST_BYTES = 64 * 1024
 MOST_AT_ONCE = 500
 BODY_SECONDS = 1.0
@@ -95,7 +95,10 @@ class BookingsPort:
         await self._peers.close()
 
     def to(self, election: LeaderElection) -> HandOver:
-        """Return the hand-over to the leader of that election; this replica books itself if it leads."""
+        """Return the hand-over to the leader of that election.
+
+        This replica books itself if it leads, has no port, or knows no address of a leader.
+        """
 
         def leader() -> LeaderCall | None:
             if self._listening is None or election.leading or not election.holder_address:

@@ -43,7 +43,7 @@ from webhook.server.tls import CertificateObjects, LiveCertificate
 
 
 async def run(settings: Settings) -> None:
-    """Serve until SIGTERM. Raises ConfigError, ApiError, CertificateError or OSError if it can't start."""
+    """Serve until SIGTERM or SIGINT. Raises ConfigError, ApiError, CertificateError or OSError if it can't start."""
     callers = Callers.read_from(settings.client_ca, tuple(settings.client_names or ()))
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     listening_for_pages = page_sockets(settings)

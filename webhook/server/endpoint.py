@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True):
     """The API server takes requests of 3 MiB and stores objects of 1.5 MiB. In a review a byte may take six (`<` is
     \\u003c): 18 MiB for the one object of a CREATE, or the two of an UPDATE. A larger object can't be stored."""
     small_body_bytes: int = 64 * 1024
-    """Bodies up to this size never wait. This much is buffered of any request."""
+    """Bodies with a Content-Length up to this size never wait. About this much is buffered of any request."""
     bodies_bytes: int = 64 * MIB
     """All larger bodies together that are being read or judged. Others wait until these have their answers."""
     bodies_waiting: int = 32
@@ -50,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True):
     """The longest time from the first byte of a request to the end of its headers."""
     body_seconds: float = 5.0
     review_seconds: float = 5.0
-    """The longest a review may take, however long the API server says it would wait."""
+    """The longest a review may take, with the margin, however long the API server says it would wait."""
     margin_seconds: float = 0.25
     """Answer this much before the API server gives up, so that it reads a reason and not a broken connection."""
     linger_seconds: float = 1.0
@@ -63,9 +63,11 @@ class Limits(msgspec.Struct, frozen=True):
     stop_seconds: float = 10.0
     """How long requests under way may take once the server stops."""
     connections: int = 2000
-    """Beyond this number, requests are answered 503. An API server keeps 25 idle connections, and one a request."""
+    """From this number on, requests are answered 503. An API server keeps 25 idle connections, and uses one for each
+    request under way."""
     strangers: int = 1000
-    """Connections that have sent no review yet. Beyond it the oldest is cut: an API server sends a review at once."""
+    """Connections that have sent no review yet. Beyond this number the oldest is cut, because an API server sends a
+    review at once."""
 
 
 log = logging.getLogger(__name__)
@@ -138,7 +140,7 @@ class Cut(Problem):
 
 
 class BytesInFlight:
-    """The bytes that all large bodies together may use, each from before it is read until it is answered."""
+    """The bytes that all large bodies together may use, each from when its size is known until the review is judged."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -147,7 +149,7 @@ class BytesInFlight:
         self._freed = asyncio.Event()
 
     async def take(self, size: int) -> None:
-        """Wait until there is room. Raises TimeoutError at once if too many others wait."""
+        """Wait until `size` bytes are free, and take them. Raises TimeoutError at once if too many others wait."""
         if self._waiting >= self._limits.bodies_waiting:
             raise TimeoutError
         self._waiting += 1
@@ -167,7 +169,7 @@ class BytesInFlight:
 async def read_body(
     scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, cleanup: ExitStack, seconds: float
 ) -> bytes:
-    """Return the whole body. `cleanup` gives its room back.
+    """Return the whole body. `cleanup` gives back the bytes of `room` that a large body takes.
 
     Raises Problem (405, 415) for the method or the content type, Cut (408, 413), or Disconnected.
     """
@@ -269,8 +271,9 @@ class Endpoint:
     async def _request(self, scope: Scope, receive: Receive, cleanup: ExitStack, seconds: float) -> Request:
         """Return the decoded review, or a Truncated one if only its beginning can be read.
 
-        That one is refused with an AdmissionReview, because with a 4xx and failurePolicy Ignore a user who breaks the
-        review on purpose would be admitted. If even the names can't be read, raise Problem (4xx), counted as bad.
+        A Truncated review is refused with an AdmissionReview, because with a 4xx and failurePolicy Ignore a user who
+        breaks the review on purpose would be admitted. For a wrong method or content type, or if even the names can't
+        be read, raise Problem (4xx), counted as bad.
         """
         try:
             body = await read_body(scope, receive, self._limits, self._room, cleanup, seconds)

@@ -23,9 +23,9 @@ from webhook.server.running_ledger import RunningLedger
 
 
 def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
-    """Show the active policy: mode, adoption, digest, since when, whether the file was taken, and prices of GPU-hours.
+    """Show the active policy: mode, adoption, digest, since when, and whether the file is active without a problem.
 
-    The checkpoint counters of each of its tiers begin at 0.
+    Also show the prices of GPU-hours. The checkpoint counters of each of its tiers begin at 0.
     """
 
     def changed() -> None:
@@ -51,7 +51,10 @@ def of_policy(metrics: Metrics, active: ActivePolicy) -> None:
 
 
 def of_leader(metrics: Metrics, active: ActivePolicy, ledger: RunningLedger) -> None:
-    """Show whether this process leads; while it leads, when it last counted, and the pods and GPUs without a node."""
+    """Show whether this process leads, and while it leads, when it last counted.
+
+    While it leads, also show how long each tier's oldest pod without a node has waited, and the GPUs of such pods.
+    """
 
     def counted() -> Iterator[Sample]:
         if (last := ledger.counted()) is not None:
@@ -77,7 +80,10 @@ def of_leader(metrics: Metrics, active: ActivePolicy, ledger: RunningLedger) -> 
 
 
 def of_queues(metrics: Metrics, cluster: Watched, ledger: RunningLedger) -> None:
-    """Show the pods that are queued while this process leads, and how long the heads of the queues have waited."""
+    """Show the queued pods and GPUs while this process leads, and how long the heads of the queues have waited.
+
+    A further gauge shows how long heads have waited although they have room, or pods whose gates did not open.
+    """
 
     def queued(number: Literal[0, 1]) -> Iterator[Sample]:
         for tenant, queue in ledger.queues.queues() if ledger.leading() else ():

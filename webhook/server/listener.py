@@ -121,7 +121,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin the body of a request (httptools). While draining, its answer has `Connection: close`.
 
-        A request to the path of a review ends the connection's state as a stranger.
+        A request to the path of a review ends the connection's state as a stranger. Too many pipelined requests cut the
+        connection.
         """
         self._part = "body"
         super().on_headers_complete()
@@ -153,7 +154,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
 
     def shutdown(self) -> None:
-        """Stop with the server. A request is still answered if its headers are arriving."""
+        """Close the connection if it is idle. A request is still answered, even if only its headers are arriving."""
         if self._part != "headers":
             super().shutdown()
 

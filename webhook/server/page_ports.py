@@ -56,18 +56,21 @@ def page_sockets(settings: Settings) -> list[tuple[socket.socket, bool]]:
 
 
 NODES_SECONDS, NODES_IN_TIME = 30.0, 2.0
-"""Seconds for which a list of nodes is cached, and seconds that the page waits for a list."""
+"""Seconds for which a list of nodes, of their GPUs or of reservations is cached, and seconds that the page waits."""
 
 
 T = TypeVar("T")
 
 
 def _listed(ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T | None]]:
-    """Return a function that lists objects when the page is read. A watch would cost more for a rarely read page."""
+    """Return a function that returns what `ask` lists, from a cache; None if it can't be read in time.
+
+    It lists when the page is read, because a watch would cost more for a rarely read page.
+    """
     cache: TTLCache[str, T] = TTLCache(NODES_SECONDS, 1)
 
     async def now() -> T | None:
-        """Return the list, cached for NODES_SECONDS; None if it can't be read in time."""
+        """Return the list, cached for NODES_SECONDS; None if it can't be read, or not in time."""
         try:
             async with asyncio.timeout(NODES_IN_TIME):
                 return await cache.get("", ask)

@@ -1,6 +1,7 @@
 """Records verdicts: counters for all, a log line for each refusal, and an event for each refusal in Enforce.
 
-It also adds the mark to the answers to the dry runs of `gpu-tiers check`.
+In Audit a log line names each tier that would be assigned. Demotions and weak guesses get events too. The module also
+adds the mark of the replica to the answers to the dry runs of `gpu-tiers check`.
 """
 
 import logging
@@ -34,9 +35,9 @@ LONGEST_OWNER = 1024
 class Recorder(msgspec.Struct, frozen=True):
     """Records every verdict, as it is before the mode softens it.
 
-    `tell` gets each final refusal in Enforce of a namespaced object, and each admitted object that was demoted, or
-    whose type is too weak a guess. `show` gets each verdict of validation on an object that is ours. Neither gets dry
-    runs.
+    `tell` gets each final refusal in Enforce of a namespaced object. In Enforce and Warn it also gets each
+    object that is created without a refusal, and was demoted or has too weak a guess of its type. `show` gets each
+    verdict of validation on an object that is ours. Neither gets dry runs.
     """
 
     metrics: Metrics
@@ -46,7 +47,8 @@ class Recorder(msgspec.Struct, frozen=True):
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count a review by its answer, and log a refusal even if the mode admits the object.
 
-        A dry run is counted only as a review, because it admits and refuses nothing.
+        In Audit, log the tier that would be assigned. Call `tell` and `show`. A dry run is counted only as a review,
+        because it admits and refuses nothing.
         """
         answer, assigned, created = under(mode, verdict), verdict.assignment, request.operation == "CREATE"
         self.metrics.review(f"/{webhook}", request.operation, answer.outcome)
@@ -192,7 +194,7 @@ def asks_for_mark(request: Request) -> bool:
 
 
 def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
-    """Return a handler that adds the mark, as a warning, to the answers to dry runs that ask for it."""
+    """Return a handler that adds the mark of this replica, as a warning, to the answers to dry runs that ask for it."""
 
     async def answer(request: Request, patience: float) -> bytes:
         answered = await handler(request, patience)

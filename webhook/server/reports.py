@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
 ASK_AGAIN_SECONDS = 30.0
-"""Seconds after which the keys are read again for a token with an unknown key."""
+"""The least seconds from one successful read of the keys to the next, which a token with an unknown key causes."""
 SKEW_SECONDS = 30
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
 
@@ -120,7 +120,7 @@ class ReportsPort:
     def certified(self, bundle: Bundle) -> None:
         """Give the CA of the served certificate to pods that are created from now on, so that they can report.
 
-        Without a CA they don't report.
+        Without a CA they don't report. Without a port, do nothing.
         """
         if self._listening is None:
             return

@@ -102,7 +102,10 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
 
 
 def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
-    """Return the checks that fail, with their problems. A check that raises has failed."""
+    """Return the checks that fail, with their problems, and "draining" once the drain has begun.
+
+    A check that raises has failed.
+    """
     troubles = {"draining": "this process is shutting down"} if drain.begun else {}
     for name, check in checks.items():
         try:

@@ -96,7 +96,7 @@ class ReplicaLedger:
         return self.leading() and self.pods.synced
 
     def make_leader(self, identity: str, create_timeout: float, done: Callable[[], None] = lambda: None) -> Leader:
-        """Return the leader of one term. `done` is called after each round of counting."""
+        """Return a Leader for one term, while this replica leads. `done` is called after each round of counting."""
         return Leader(Term(self.ledger, identity), self.store, self.world, self.changes, create_timeout, done=done)
 
 
@@ -141,12 +141,18 @@ class RunningLedger(ReplicaLedger):
         return self._election.holder.rpartition("_")[0]
 
     def counted(self) -> float | None:
-        """Return the Unix time of the last complete round of counting; None before it, and while it does not lead."""
+        """Return the Unix time of the last complete round of counting, which may be of an earlier term.
+
+        None before the first round, and while this replica does not lead.
+        """
         return self._last_round if self.leading() else None
 
 
 def _charges_of(cluster: LiveCluster, active: ActivePolicy) -> ChargesOf:
-    """Return the function that returns the charges that the review of a workload would book; None if unreadable."""
+    """Return the function that returns the charges that the review of a workload would book: those of a gang.
+
+    The function returns None if the workload's runtime or claims can't be read, and raises Refused for other facts.
+    """
 
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = active.current()

@@ -91,7 +91,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def prometheus(self) -> PrometheusServer | None:
-        """Return the Prometheus that the page asks, if one is named. Raises typer.BadParameter."""
+        """Return the Prometheus that the page asks; None if none is named. Raises typer.BadParameter."""
         url, labels = self.prometheus_url, self.prometheus_labels or ()
         if not url:
             return None

@@ -102,7 +102,8 @@ class CertificateObjects:
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
         """Apply a merge patch or a JSON patch, and return the object.
 
-        Raises Outdated if the object has changed since, or if a `test` of the JSON patch fails.
+        Raises Outdated if the object has changed since, or if the API server finds the JSON patch invalid, such as for
+        a `test` that fails. Raises CertificateError for any other failure.
         """
         outdated = (Conflict, Invalid) if isinstance(body, list) else Conflict
         with _errors_of_certs():
@@ -116,7 +117,8 @@ class CertificateObjects:
     async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
         """Return when the object differs from version `since`, after `within` seconds, or soon after the watch ends.
 
-        A version may be too old to watch from, after a restart of the API server or many changes of other objects.
+        A version may be too old to watch from, after a restart of the API server or many changes of other objects. Then
+        the watch begins with the object as it is. Raises CertificateError.
         """
         try:
             async with asyncio.timeout(within):

@@ -12,7 +12,7 @@ from webhook.kube.errors import Forbidden, NotFound
 
 LEASES = "coordination.k8s.io/v1"
 LOOK_AGAIN = 0.5
-"""Seconds between two reads of the Lease; a leader renews it about once a second."""
+"""Seconds between two reads of the Lease. A leader renews it every 2 s by default, and at most once a second."""
 
 
 async def leader_of(client: Client, namespace: str, name: str) -> str:

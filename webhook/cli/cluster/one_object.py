@@ -233,7 +233,7 @@ async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tr
 
 
 async def eviction_of_pod(asked: AskedCluster, namespace: str, name: str) -> Eviction | None:
-    """Return the last eviction of a pod of this name, which may be gone, by gpu-tiers or else by the scheduler."""
+    """Return the last eviction of a pod of this name, as gpu-tiers or else the scheduler reports it; None for none."""
     ours = await _events(asked, namespace, f"reason={EVENT}") or ()
     about_it = f"reason={PREEMPTED},involvedObject.kind=Pod,involvedObject.name={name}"
     if found := _last_eviction(each for each in ours if at(each, "related.name") == name):
@@ -254,7 +254,7 @@ def messages_of(events: Iterable[Tree]) -> list[tuple[datetime, str]]:
 
 
 async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> Eviction | None:
-    """Return the last eviction that gpu-tiers reported of an object, or of pods of one of its owners."""
+    """Return the last eviction that gpu-tiers reported of an object, or of pods of one of its owners; None for none."""
     return _last_eviction(await _evictions(asked, namespace, of))
 
 
@@ -296,7 +296,8 @@ async def _made_by(
 def asks_for_none(document: Document, kinds: KindTable) -> str:
     """Return why a workload's controller makes no pods (ended, suspended, paused, managed elsewhere, no replicas).
 
-    "" if it makes pods, also if a suspended CronJob has active Jobs. An earlier refusal of pods does not matter then.
+    If it makes none, an earlier refusal of pods does not matter. "" if it makes pods, also for a suspended CronJob with
+    active Jobs.
     """
     tree, row = document.tree, kinds.by_kind.get(document.group_kind)
     if has_ended(tree):

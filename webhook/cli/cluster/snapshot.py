@@ -120,7 +120,11 @@ async def dry_run_of(reader: ClusterReader, found: ClusterSnapshot, namespace: s
 
 
 async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
-    """Return the marks. Raises Forbidden without the right to create pods, or if something refused without a mark."""
+    """Return the marks, the time that the dry run took, and the API server's error.
+
+    Raises Forbidden without the right to create pods, or if something refused without a mark, and BadInput without the
+    namespace.
+    """
     warnings: list[str] = []
     began, said = time.monotonic(), ""
     try:
@@ -197,7 +201,7 @@ async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str
 
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
-    """Return the objects of a kind; with `most`, stop after the page that has so many. None if it is not served."""
+    """Return the objects of a kind; with `most`, stop after the page that reaches it. [] if not served."""
     version = await served_version(client, group, plural)
     if version is None:
         return []

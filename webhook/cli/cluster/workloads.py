@@ -139,7 +139,10 @@ class Gathering(Generic[T]):
             self.found[document.uid] = Gathered(*place, [await self.judge(document)])
 
     def without_maker(self) -> list[Document]:
-        """Return the workloads whose maker was not taken, and is the outermost owner of no pod. Call it last."""
+        """Return the workloads whose maker was not taken, is of no hidden kind, and is the outermost owner of no pod.
+
+        Call it last.
+        """
         made = (each for some in self._waiting.values() for each in some)
         makers = ((each, self._made_by[each.uid]) for each in made)
         gone = ((each, maker) for each, maker in makers if maker.uid not in self.found)
@@ -240,7 +243,7 @@ class _MadeByObject(_OfMany, frozen=True, kw_only=True):
     makers: Files
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """Return the owners; none if the owner could not be listed."""
+        """Return the owners; none if one is not among `makers`."""
         try:
             return await self.makers.owners(namespace, first, kinds)
         except Unreadable:

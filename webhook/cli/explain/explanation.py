@@ -236,7 +236,7 @@ async def _with_changes(
 
 
 def _main(parts: list[NewPod]) -> NewPod | None:
-    """Return the part with a decision whose pods use the most GPUs together; without a decision the first part."""
+    """Return the part with a decision whose pods use the most GPUs; without decisions the first part, None for none."""
     decided = (each for each in parts if each.decision)
     return max(decided, key=lambda each: each.weight, default=parts[0] if parts else None)
 

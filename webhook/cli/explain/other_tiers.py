@@ -94,7 +94,7 @@ def _offer(tier: Tier, decision: Decision, situation: Situation) -> Offer:
 
 
 def _bars(tier: Tier, asked: TierRequest, situation: Situation) -> Iterator[str]:
-    """Yield what says who may name the tier at all, and for what."""
+    """Yield what bars the tier for good: the tenant's limits, the policy's limits for the type, or tierAccess."""
     tenant, policy = asked.facts.tenant, asked.policy
     if tenant is not None and not tenant.may_use(tier, policy.tiers):
         field = f"maxTier {tenant.max_tier}" if tenant.allowed_tiers is None else "allowedTiers"

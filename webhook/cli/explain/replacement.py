@@ -42,9 +42,10 @@ def evicted_first(pods: Iterable[Tree]) -> Tree | None:
 
 
 async def ledger_without(asked: AskedCluster, pods: Iterable[Tree]) -> Ledger:
-    """Return the accounts as they are now, without the usage of these pods of one namespace.
+    """Return a ledger with only the account of the tenant of these pods, without their usage.
 
-    A pod that has none, or whose usage can't be read, changes nothing.
+    The pods are of one namespace. A pod that uses nothing, or whose usage can't be read, changes nothing. If none
+    changes anything, return the ledger of `asked`.
     """
     there: tuple[Tenant, Account] | None = None
     for pod in running_pods(pods):

@@ -161,7 +161,7 @@ def tier_changes(
 
 
 def _full(lacks: Mapping[str, str]) -> str:
-    """Return what has no room in each of these tiers; a row of all tiers is said once."""
+    """Return why these tiers have no room: each reason once, after its tiers unless it is that of all or names one."""
     said = (
         (reason, [tier for tier in lacks if lacks[tier] == reason])
         for reason in dict.fromkeys(lacks.values())

@@ -51,7 +51,7 @@ def with_served_version(document: Document, kinds: KindTable) -> Document:
 
 
 def _served(document: Document, kinds: KindTable) -> Sequence[str]:
-    """Return the apiVersions that have its kind; none if unknown.
+    """Return the apiVersions that have the kind of a document; none if unknown.
 
     A group without a dot is Kubernetes' own. For an operator's kind in such a group, such as a JobSet in `batch/v1`,
     return the operator's group, if only one operator has a kind of that name.

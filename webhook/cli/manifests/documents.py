@@ -151,7 +151,7 @@ def _files(where: str) -> list[str]:
 class _Reader(msgspec.Struct, frozen=True):
     """Reads files. If it is `strict`, all documents have to be objects; otherwise others are left out.
 
-    It reads `past_broken` objects, or stops at the first.
+    If it is to read `past_broken` objects, these are left out too. Otherwise the first raises BadInput.
     """
 
     strict: bool

@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True):
     `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. If it is
     known but lacks a template, `elsewhere` are the places of other templates that ask for GPUs. `uncounted` are
     resources with GPU-like names that are not in the policy. `invalid` are the API server's own refusals. `notes` are
-    further remarks.
+    further remarks. `path` is the place of the part in the object, and `count` the number of like pods that it is for.
     """
 
     document: Document
@@ -67,13 +67,13 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def evidence(self) -> Evidence | None:
-        """Return the evidence for the workload type, also if the tier was refused."""
+        """Return the evidence for the workload type, also if the tier was refused; None without any."""
         own = (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
         return own if self.known else next((part.evidence for part in self.parts if part.evidence), own)
 
     @property
     def message(self) -> str | None:
-        """Return the first refusal: the object's own, or that of an object that it creates."""
+        """Return the first refusal: the object's own, or that of an object that it creates; None for none."""
         own = self.verdict.refusal or next(iter(self.invalid), None)
         return sentence(own) if own else next((part.message for part in self.parts if part.message), None)
 

@@ -51,7 +51,10 @@ class Judge(msgspec.Struct, frozen=True):
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
-        """Return the finding for one object. If its kind is unknown, only its parts are judged."""
+        """Return the finding for one object. If its kind is unknown, only its parts are judged.
+
+        A TenantQuota is refused only for names that the policy does not know. Raises Refused if it can't be read.
+        """
         kind = document.group_kind
         if kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             return await self._patched(document)
@@ -143,7 +146,7 @@ class Judge(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
-        """Return the evidence for the workload type if the verdict has none, such as a refusal."""
+        """Return the evidence for the workload type if the verdict has none, such as a refusal; otherwise None."""
         is_classified = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if is_classified else classify_manifest(document, self.policy)
 

@@ -110,7 +110,7 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
-    """Return the other objects of the file, and the object that is judged."""
+    """Return the other objects of the file, and the object that is judged. Raises BadInput if that is not one."""
     if isinstance(case.workload, dict):
         found: tuple[Document, ...] = (Document.of(where, case.workload),)
     else:

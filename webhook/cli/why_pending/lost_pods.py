@@ -153,7 +153,7 @@ async def _has_lost_a_pod(asked: AskedCluster, document: Document, due: int) -> 
 
 
 async def failed_by_evictions(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> tuple[str, ...]:
-    """Return that evictions used up a Job's backoffLimit, and the way out; none if they did not."""
+    """Return sentences: evictions used up a Job's backoffLimit, what to do, and the last eviction; none otherwise."""
     conditions = [each for each in listed(at(document.tree, "status.conditions")) if isinstance(each, dict)]
     reasons = [each.get("reason") for each in conditions if each.get("type") == "Failed"]
     if document.kind != "Job" or "BackoffLimitExceeded" not in reasons or ignores_failures(document.tree):

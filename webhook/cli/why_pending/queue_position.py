@@ -159,7 +159,10 @@ def said_at_latest(room: datetime) -> str:
 
 
 async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) -> tuple[str, ...]:
-    """Return the sentences on a queued pod: its position, other tiers with room, and the latest time of its start."""
+    """Return the sentences on a queued pod: its position, other tiers with room, and the latest time of its start.
+
+    For a pod that the queue does not show, return the Events on a gate that could not be opened. Warn if nobody leads.
+    """
     metadata = pod.metadata
     tenant = asked.cluster.known.tenant(await asked.cluster.known.namespace(metadata.namespace))
     if tenant is None or tenant.name not in asked.quotas:
@@ -196,7 +199,7 @@ async def queued_for_quota(asked: AskedCluster, document: Document, pod: Pod) ->
 async def _stuck(
     asked: AskedCluster, tenant: Tenant, shown: TenantShown, place: QueuedShown, own_pods: Iterable[Tree]
 ) -> str:
-    """Return the sentence that it, or the workload that blocks it, lacks room for good; "" for neither.
+    """Return the sentence that a queued workload, or the one that blocks it, lacks room for good; "" for neither.
 
     A Deployment can be scaled beyond its row, and its pods don't end by themselves, unlike those of a gang.
     """
@@ -313,7 +316,7 @@ class _Timed(View, frozen=True):
 
 
 async def _uses(asked: AskedCluster, namespace: str) -> list[Use]:
-    """Return the pods on nodes of a namespace that have a deadline, with that plus their grace. Raises Forbidden."""
+    """Return a namespace's pods on nodes whose own or Job's deadline ends them, and when. Raises Forbidden."""
     client, claims = asked.reader.client, asked.reader.lookups.devices
     jobs = [view(each, _Timed) for each in await listed_trees(client, path("batch/v1", "jobs", namespace))]
     ends = {each.metadata.uid: each.until for each in jobs}

@@ -140,7 +140,10 @@ AFTER_AN_OUTAGE = "Its pods are admitted at the next try once gpu-tiers answers 
 
 
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
-    """Wait until a workload has a pod or a refusal of one, but not if it is older than YOUNG. Raises ApiError."""
+    """Wait until a workload has a pod or a refusal of one, for LOOKS looks at most. Raises ApiError.
+
+    Don't wait if it is older than YOUNG, asks for no pods or is a CronJob, or if the user may not list pods.
+    """
     asked.reader.steps.begin("what makes its pods has not tried yet")
     created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):

@@ -90,7 +90,7 @@ async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: st
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
-    """Return a sentence on the pod's group, and a second one if the group lacks pods; none without a group."""
+    """Return a sentence on the pod's group, and a second one if it lacks pods; none without a group of several pods."""
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:

@@ -71,7 +71,7 @@ def address_incomplete(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 @rule("failure-policy-differs", Severity.ERROR, "configurations", line="registered")
 def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Find a failurePolicy that differs from the chart's: Fail in Enforce, otherwise Ignore."""
+    """Find entries of GATES whose failurePolicy differs from the chart's: Fail in Enforce, otherwise Ignore."""
     due = "Fail" if snapshot.policy.mode is Mode.Enforce else "Ignore"
     for each in _ours(snapshot):
         for entry in each.webhooks:

@@ -245,7 +245,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def replica(self) -> ReplicaMark | None:
-        """Return the first mark on the dry run, of a replica that answered."""
+        """Return the first mark on the dry run, of a replica that answered; None if none did."""
         return next(iter(self.dry_run.marks), None)
 
     @property
