@@ -28,7 +28,7 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
     """A queued workload, or a single pod. `since` is when it was first queued, in RFC 3339.
 
     `uid` is that of the gang, or of the owner that made the pods, or of the pod. `short` is a row that has no room for
-    it, "" for none, and `behind` the position from 1 of the one that it may not pass, 0 for none.
+    it, "" for none. `behind` is the position, from 1, of the workload that it may not pass, 0 for none.
     """
 
     namespace: str
@@ -205,7 +205,9 @@ def would_be_queued(tenant: str, no_room: NoRoom, line: int) -> Phrase:
 
 
 def ends_surge(tree: Tree, row: KindRow) -> str:
-    """Return the setting by which a workload's rollouts replace old pods one by one; "" if they do so already.
+    """Return the setting by which a workload's rollouts replace old pods one by one.
+
+    "" if the rollouts make no pods next to the old ones already, or if they end all old pods first.
 
     Controllers round a percentage up. A `maxUnavailable` of 0 is refused beside a `maxSurge` of 0.
     """

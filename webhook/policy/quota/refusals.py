@@ -187,7 +187,7 @@ def no_room_for_gang(
 ) -> Refusal:
     """Return the refusal of a whole gang: what it asks for, what is left, and in which of the tiers it would fit.
 
-    `floor`: it would run with so many, and asks for more.
+    `floor`: the gang needs only the charge that falls short, and asks for more.
     """
     short = _in_the_way(short, gang.charges, tenant)
     row, offered = short.row, short.alternatives(tenant, tiers)
