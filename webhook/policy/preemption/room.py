@@ -64,7 +64,11 @@ class Unit(msgspec.Struct, frozen=True, eq=False):
 
 
 def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str, list[Unit]]:
-    """Return by node the units that may be evicted for a preemptor. Units at the front are spared first."""
+    """Return by node the units that may be evicted for a preemptor. Units at the front are spared first.
+
+    Pods may be evicted if their tier and their priority are lower, and a PodGroup as a whole only if all of its pods
+    may be. Pods that end already, static pods and pods of exempt namespaces are left out.
+    """
     # 1. Pods of lower tiers, and of a lower priority: the scheduler goes by that.
     tiers = rules.policy.tiers
     ranks = {

@@ -217,7 +217,7 @@ def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
 
 
 def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """Warn of GPUs that the policy does not list."""
+    """Warn of resources and annotations that look like GPUs and that the policy does not list."""
     warnings, weights = list[AdmissionWarning](), policy.weights
     for name in (*_unlisted(pod, policy), *_annotations(pod, policy)):
         counts = Phrase("not-counted")

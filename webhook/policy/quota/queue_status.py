@@ -152,9 +152,10 @@ class NoRoom(msgspec.Struct, frozen=True):
 
 
 def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
-    """Return why a workload with so many GPUs is queued.
+    """Return the words for why a workload with so many GPUs is queued, and for its position.
 
-    `before` is the workload that keeps it back, "" for none, and `nth` its position and the length of the queue.
+    `no_room` is the row without room for it, None if it only waits behind others. `before` is the workload that keeps
+    it back, "" for none. `nth` has the position of the queued workload and the length of the queue.
     """
     place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:

@@ -106,7 +106,7 @@ class Overlap(msgspec.Struct, frozen=True):
     namespaces: tuple[str, ...]
 
     def warning(self, most: int) -> AdmissionWarning:
-        """Return the words for the author of the tenant, with so many namespaces."""
+        """Return the warning for the author of the tenant. It names `most` namespaces, and counts the rest."""
         first, second = by_age([self.tenant, self.other])
         if not (first.created and second.created):
             applies = "the one that was created first applies"
