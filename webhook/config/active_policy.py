@@ -18,13 +18,13 @@ Check = Callable[[TierPolicy], Sequence[str]]
 
 
 class ActivePolicy:
-    """Reads the policy file, and reads it again whenever its content changes (a ConfigMap mount swaps a symlink)."""
+    """Reads the policy file at intervals, and takes its content if that has changed (a ConfigMap swaps a symlink)."""
 
     def __init__(self, path: Path, check: Check, obstacles: Check, note: Callable[[ConfigError | None], None]) -> None:
         """Set up without reading. `check` decides whether a file is taken; `obstacles` are problems of the active one.
 
-        `note` gets each problem, and None when a file is taken. `text` is the active policy, since the Unix time
-        `since`.
+        `note` gets each new problem, and None when `look` takes a file. `text` is the active policy, since the Unix
+        time `since`.
         """
         self._path = path
         self._check = check
@@ -39,7 +39,7 @@ class ActivePolicy:
         self._reports: ReportTarget | None = None
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call a function after each change of the active policy."""
+        """Call a function after each change of the active policy, of the DeviceClasses or of the target of reports."""
         self._listeners.append(listener)
 
     @property

@@ -102,7 +102,10 @@ def _fields(text: str, source: str) -> PolicyFile:
 
 
 def accepted(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return which fields a file of `model` has instead of an unknown one: the most similar one, or all."""
+    """Return which fields a file of `model` has instead of an unknown one: the most similar one, or all.
+
+    "" for any other error.
+    """
     if error["type"] != "extra_forbidden":
         return ""
     whole = model.model_json_schema()

@@ -41,7 +41,7 @@ class Published(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, config_map: Mapping[str, Any]) -> Self | None:
-        """Read it from a ConfigMap; None if nothing has been published yet."""
+        """Read the published policy from a ConfigMap; None if nothing has been published yet."""
         data = config_map.get("data") or {}
         if not data.get("digest"):
             return None
@@ -58,7 +58,7 @@ class Published(msgspec.Struct, frozen=True):
 class InstalledPolicy(msgspec.Struct, frozen=True):
     """An installation's policy file, and its published policy.
 
-    `where` is the file's ConfigMap, and `gone`: it does not exist. `unread`: the published one may not be read.
+    `where` is the file's ConfigMap, and `gone`: it does not exist. `unread`: the published policy may not be read.
     """
 
     where: str
@@ -69,7 +69,7 @@ class InstalledPolicy(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The active policy, or the file if none is published."""
+        """The active policy, or the file if no text is published."""
         return (self.published and self.published.text) or self.file
 
     @property

@@ -15,7 +15,7 @@ def data_file(module: str, name: str) -> Any:
     """Return the content of a YAML file next to or below an imported module.
 
     The parsed content is cached next to the module's bytecode, because parsing all tables takes 25 ms, a tenth of a
-    short command. If the folder is read-only, each process parses the file.
+    short command. If the folder is read-only, or Python writes no bytecode, each process parses the file.
     """
     code: Any = sys.modules[module]
     file = Path(code.__file__).parent / name

@@ -30,7 +30,7 @@ class Toleration(View, frozen=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether it tolerates the taint; an empty key with Exists tolerates all, an empty effect each."""
+        """Tell whether it tolerates the taint; an empty key with Exists is for all keys, an empty effect for any."""
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         return self.operator == "Exists" or (self.key != "" and self.value == taint.value)
@@ -41,7 +41,7 @@ class _Tolerations(View, frozen=True):
 
 
 def first_toleration(spec: PodSpec, taint: Taint) -> Toleration | None:
-    """Return the toleration of a taint that counts; None if the pod has none."""
+    """Return the first of a pod's tolerations that tolerates a taint; None without one."""
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     return next((each for each in borne if each.tolerates(taint)), None)
 

@@ -135,7 +135,7 @@ class PodGroup(View, frozen=True):
 
     @property
     def goes_whole(self) -> bool:
-        """Tell whether it has that disruptionMode."""
+        """Tell whether its disruptionMode makes all of its pods go together, in the form of any version."""
         mode = self.spec.disruption_mode
         return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
 

@@ -203,12 +203,12 @@ class Metadata(View, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """Return the owner that manages the object (controllerRef)."""
+        """Return the owner that manages the object (controllerRef); None without one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     @property
     def controller_uid(self) -> str:
-        """Return the uid of that owner; "" if there is none."""
+        """Return the uid of the controller; "" without one."""
         return self.controller.uid if self.controller else ""
 
     @property

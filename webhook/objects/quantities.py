@@ -46,7 +46,7 @@ def quantity(value: object, field: str) -> Decimal:
 
 
 def is_parameter(value: object) -> bool:
-    """Tell whether it is a workflow's parameter until a step runs."""
+    """Tell whether a value is a parameter, which a workflow fills in when a step runs."""
     return isinstance(value, str) and value.startswith(_PARAMETER)
 
 

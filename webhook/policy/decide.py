@@ -153,7 +153,10 @@ def decide_pod(
 
 
 def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
-    """Return the warnings about a pod's labels, type, GPUs and hook; those of a workload come when it is applied."""
+    """Return the warnings about a pod's labels, used up budgets, type, GPUs, evictions and hook.
+
+    A pod of a workload with templates gets none, because the author of the workload got them when it was applied.
+    """
     asked = decision.tier_request
     if decision.hook is None or any(owner.members for owner in asked.facts.owners):
         return ()
@@ -202,7 +205,10 @@ def assignment_of(asked: TierRequest) -> Assignment:
 def decision_with(
     asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
 ) -> Decision:
-    """Return the decision with this assignment on so many pods with so many GPUs each."""
+    """Return the decision with this assignment on `count` pods with `demand` GPUs each, of which a gang needs `least`.
+
+    Raises Refused for an impossible hook, or if the tier's PriorityClass is missing or differs.
+    """
     pod, policy, tier = asked.pod, asked.policy, assignment.tier.name if assignment.tier else None
     hook = plan_hook(pod, type_given(asked, assignment), asked.facts, policy, tier)
     wanted, protection = policy.placement.get(tier or ""), policy.autoscaler.get(tier or "")

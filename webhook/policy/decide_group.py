@@ -48,7 +48,8 @@ def decide_group(
 
     The `model` is the CompositePodGroup above it, or else the template in a Workload that it was made of. A group
     without a tier of its own takes the class of its model. It is demoted only by a `usage` of the tenant's rows, or to
-    the `gang_tier` of its demoted gang.
+    the `gang_tier` of its demoted gang. A PodGroup that is a gang and trains gets the disruptionMode by which all of
+    its pods go together, unless somebody wrote one. Raises Refused if the group contradicts its owner or its model.
     """
     parent = model if isinstance(model, Group) else None
     template = None if isinstance(model, Group) else model
@@ -91,7 +92,7 @@ def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWar
 
 
 def _trains(group: PodGroup, decision: Decision) -> bool:
-    """Tell whether it is a gang of the training tier, or known to train: such a gang can't go on without a pod."""
+    """Tell whether a group is a gang of the training tier, or known to train. Such a gang can't go on without a pod."""
     assignment, policy = decision.assignment, decision.tier_request.policy
     evidence, tier = assignment.evidence, assignment.tier
     if group.spec.scheduling_policy.gang is None or tier is None:
@@ -114,7 +115,7 @@ def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: 
 def template_problem(
     found: SchedulingWorkload, live: PriorityClass | None, facts: Facts, policy: TierPolicy
 ) -> Refusal | None:
-    """Return why no PodGroup can be made of one of the templates of a Workload; None if one can.
+    """Return why no PodGroup can be made of one of the templates of a Workload; None if all are right.
 
     The class of the template does not exist, which the API server accepts. Or its priority is not that of `live`, the
     class of the Workload's tier.

@@ -95,7 +95,7 @@ class WorkloadDecision(msgspec.Struct, frozen=True):
 
     @property
     def leading(self) -> Decision:
-        """Return the decision that represents the workload: the one with the most GPUs; among equal steps, training."""
+        """Return the decision that represents the workload: with the most GPUs, and among equals one that trains."""
 
         def weight(decision: Decision) -> tuple[Decimal, bool]:
             evidence = decision.assignment.evidence
@@ -283,7 +283,10 @@ def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
-    """Yield the decisions on templates that are ours. Raises Refused for the class of another one above the ceiling."""
+    """Yield the decisions on templates that are ours.
+
+    Raises Refused naming the template's field, also if the class of another template is above the ceiling.
+    """
     members, demands = facts.owners[0].members, list[Decimal]()
     for member in members:
         with _placed(member):
@@ -301,7 +304,7 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
 
 @contextmanager
 def _placed(member: Member) -> Iterator[None]:
-    """Report a refused field as one of the template."""
+    """Report a refused field of a pod as the field of its template."""
     try:
         yield
     except Refused as refused:
@@ -309,7 +312,7 @@ def _placed(member: Member) -> Iterator[None]:
 
 
 def _waits(decisions: tuple[Decision, ...], tenant: Tenant) -> bool:
-    """Tell whether any of its pods are queued."""
+    """Tell whether the tenant queues any pods of these decisions."""
     charges = (each.charge for each in decisions if each.charge)
     return any(tenant.charges(each.gpus) and tenant.holds_on(each.tier, each.flavor) for each in charges)
 

@@ -213,7 +213,10 @@ class DeviceClaim(View, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """The devices of all nodes, and for each allocated one its claim and the request, None if that is unknown."""
+    """The devices of all nodes, the DeviceClasses, and for each allocated device its claim and the claim's request.
+
+    The request is None if it is unknown.
+    """
 
     devices: Mapping[DeviceKey, Device]
     holders: Mapping[DeviceKey, tuple[DeviceClaim, WantedDevices | None]]
@@ -244,7 +247,11 @@ def inventory(
     claims: Iterable[DeviceClaim],
     classes: Mapping[str, DeviceClass],
 ) -> Inventory:
-    """Return the devices that nodes have now: the newest generation of each complete pool."""
+    """Return the devices that nodes have now, and the claims that use them.
+
+    Only the newest generation of a pool counts, and only if all of its slices are there. A slice that names no node is
+    left out.
+    """
     pools: defaultdict[tuple[str, str], list[_SliceSpec]] = defaultdict(list)
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each.spec)

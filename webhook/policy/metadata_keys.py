@@ -78,7 +78,10 @@ KNOWN_KEYS = frozenset(
 
 
 def unknown_keys(bearers: Iterable[Metadata | Workload]) -> Iterator[AdmissionWarning]:
-    """Yield a warning for each label and annotation that gpu-tiers does not know, up to MOST_NAMED_KEYS."""
+    """Yield a warning for each key meant for gpu-tiers that has no meaning, up to MOST_NAMED_KEYS.
+
+    That is an unknown key, a label that has to be an annotation, and the reverse.
+    """
     found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
     for key, other in islice(found, MOST_NAMED_KEYS):
         yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))

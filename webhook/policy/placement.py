@@ -184,7 +184,10 @@ ON_EVERY_NODE = "DaemonSet"
 
 
 def missing_node_selector(pod: Pod, facts: Facts, wanted: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the node labels of a tier that the pod's node selector and required node affinity lack."""
+    """Return the node labels of a tier whose keys the pod's node selector and required node affinity lack.
+
+    None are returned for a pod whose node is chosen already.
+    """
     if not wanted or node_chosen(pod, facts):
         return {}
     lines = (line for term in pod.spec.node_terms for line in term.match_expressions)

@@ -119,7 +119,7 @@ def outranking(name: str, members: Iterator[Pod], classes: Mapping[str, Priority
 
 
 def rank_changes(old: Metadata, new: Metadata) -> bool:
-    """Tell whether an update of a pod changes its group, or its label for KAI, which give it a priority there."""
+    """Tell whether an update of a pod changes its group or its label for KAI, by which other schedulers rank it."""
     keys = (source.named_by for source in LOOKED_UP)
     return old.labels.get(KAI_RANK) != new.labels.get(KAI_RANK) or any(named(old) != named(new) for named in keys)
 

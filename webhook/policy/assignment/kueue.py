@@ -97,7 +97,10 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
 ) -> Refusal | None:
-    """Return why a request may not change the label to another tier's class, whatever an annotation says."""
+    """Return why a request may not change the label to another tier's class, whatever an annotation says.
+
+    None if the label stays, or gets the class of the pods' tier, or one that is no tier's.
+    """
     name, was = after.get(PRIORITY_CLASS, ""), before.get(PRIORITY_CLASS, "")
     if policy.kueue is None or tier is None or name in (was, tier.name) or policy.tiers.get(name) is None:
         return None

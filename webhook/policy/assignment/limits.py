@@ -37,10 +37,10 @@ def requires_a_tier(namespace: Namespace, policy: TierPolicy) -> str:
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
-    """Return the assignment, lowered if we chose a tier above the ceiling.
+    """Return the assignment, lowered if we chose a tier above the ceiling, with the warnings of its limits.
 
-    Raises Refused if a person named a tier that is not allowed, if the policy requires a named tier or a tenant and
-    there is none, or if no lower tier is allowed.
+    Raises Refused if a person named a tier that is not allowed, if a class outside the tiers is above the ceiling, if
+    a named tier or a tenant is required and there is none, or if no lower tier is allowed.
     """
     tenant, tier, namespace, evidence = asked.facts.tenant, assignment.tier, asked.facts.namespace, asked.evidence
     # 1. If a choice is required, somebody has to make it. A member without GPUs follows its gang.
@@ -106,7 +106,8 @@ def acceptable(asked: TierRequest) -> list[Tier]:
 def charge_of_all(asked: TierRequest, charge: Charge) -> Charge:
     """Return the charge of all pods that its outermost known owner needs, or of the pod if that is more.
 
-    The label of a workload is judged by all of its pods.
+    If its templates run one after another, only the largest counts. The label of a workload is judged by all of its
+    pods.
     """
     owner, policy = next((each for each in reversed(asked.facts.owners) if each.members), None), asked.policy
     of_templates = [

@@ -35,7 +35,11 @@ from webhook.policy.workloads.workload import Member, Workload
 
 
 def by_group(asked: TierRequest) -> Assignment | None:
-    """Return the PodGroup's tier, because the scheduler refuses a group whose pods have another priority (1.37)."""
+    """Return the PodGroup's tier, because the scheduler refuses a group whose pods have another priority (1.37).
+
+    None without a group, or if it has no tier and may have none. Raises Refused if group and pod contradict each other,
+    or if the pod uses a claim of the group for GPUs.
+    """
     group, policy, tenant = asked.facts.group, asked.policy, asked.facts.tenant
     if group is None:
         return None
@@ -272,7 +276,10 @@ def by_default(asked: TierRequest) -> Assignment:
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """Warn of an unknown type, or of evidence that is too weak or gave the top tier, unless a person named the tier."""
+    """Warn of an unknown type, of evidence that is too weak or gave the top tier, and of too many containers to read.
+
+    No warning comes if a person or a rule named the tier, or for pods without GPUs.
+    """
     given, evidence = assignment.tier, asked.evidence
     if given is None or assignment.asked or not asked.holds_gpus:
         return

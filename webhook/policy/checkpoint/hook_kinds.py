@@ -103,13 +103,15 @@ def file_handler(path: str, seconds: int) -> Tree:
 
     A failed or unconfirmed save ends the handler with 1, which the kubelet reports as FailedPreStopHook. The folder
     outlives a container that restarts in place, so the handler clears an old answer first and an answered request last.
-    The last act is `exec`, because the program, and with it the container, ends once the request is gone.
+    After a save its last act is `exec`, because the program, and with it the container, ends once the request is gone.
     """
     return _shell(_TABLE["waitForSave"].format(path=path, seconds=seconds, log=TERMINATION_LOG))
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
-    """Return the handler that signals the first process and waits for the done file. It exits with 1 without the file.
+    """Return the handler that signals the first process and waits for the done file.
+
+    It exits with 1 if the signal can't be sent, or if there is no file after so many seconds.
 
     Linux drops a signal without a handler to the first process of a container, so a program that has none survives.
     """
@@ -146,7 +148,8 @@ def _shell(script: str) -> Tree:
 class HookRow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A kind of hook. `takes` are the fields of a Hook with their defaults.
 
-    `needs_shell`: the image needs /bin/sh. docs/checkpointing.md says what each kind does and when to use it.
+    `seconds` is the time of a hook that sets none. `needs_shell`: the image needs /bin/sh. docs/checkpointing.md says
+    what each kind does and when to use it.
     """
 
     takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)
@@ -184,7 +187,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "python_path": search_path,
     "reports": boolean,
 }
-"""The reader of each field; the path of `http` is a URL's."""
+"""The reader of each field, which raises ValueError; the path of `http` is a URL's and has another one."""
 
 
 def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
@@ -193,12 +196,12 @@ def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
 
 
 def unwanted(kind: HookKind, given: Iterable[str]) -> str | None:
-    """Return the first of the fields that a kind does not take."""
+    """Return the first of the `given` fields that a kind does not take; None if it takes all."""
     return next((name for name in given if name not in ROWS[kind].takes), None)
 
 
 def missing(kind: HookKind, given: Iterable[str]) -> str | None:
-    """Return the first field that a kind needs and nobody has given."""
+    """Return the first field that a kind needs and that is not `given`; None if all are."""
     there = set(given)
     return next((name for name, default in ROWS[kind].takes.items() if default is REQUIRED and name not in there), None)
 

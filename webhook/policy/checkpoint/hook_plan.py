@@ -38,7 +38,7 @@ _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, "max_at_risk": MAX_AT_RISK, **F
 
 
 class HookRequest(msgspec.Struct, frozen=True):
-    """The requested hook. `by_policy` is the policy's hook, without annotations and cap.
+    """The requested hook, its seconds cut to the cap. `by_policy` is the policy's hook, without annotations and cap.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind). `cap` is
     the longest grace period that the hook may ask for, and `uncut` the seconds that were asked for. `max_at_risk` is
@@ -175,8 +175,9 @@ class HookPlan(msgspec.Struct, frozen=True):
 
 
 class HookDecision(msgspec.Struct, frozen=True):
-    """The requested hook and its plan; without a plan, `why_not` says why the pod can't have the hook.
+    """The requested hook and its plan. Without a plan, `why_not` says why the pod can't have the hook.
 
+    `plan` and `why_not` are None if no hook is requested, or if claims that may give a container GPUs can't be read.
     `holders` are the indices of the app containers that ask for GPUs.
     """
 
@@ -189,7 +190,7 @@ class HookDecision(msgspec.Struct, frozen=True):
 def plan_hook(
     pod: Pod, workload_type: WorkloadType | None, facts: Facts, policy: TierPolicy, tier: str | None = None
 ) -> HookDecision:
-    """Return the plan of a pod's hook. Raises Refused if the pod asks for something impossible."""
+    """Return the decision on a pod's hook. Raises Refused if the pod asks for something impossible."""
     # 1. Without a requested hook, or a container with GPUs, there is nothing to plan.
     asked = requested_hook(pod, workload_type, tier, facts.owners, policy.checkpoint)
     hook, holders = asked.hook, gpu_holders(pod, facts.devices, policy)
@@ -268,6 +269,6 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], c
 
 
 def grace_of(pod: Pod) -> int:
-    """Return the pod's own grace period in seconds."""
+    """Return the pod's own grace period in seconds, DEFAULT_GRACE if it sets none."""
     there = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if there is None else there

@@ -79,7 +79,10 @@ def _of_grace(pod: Pod, decision: HookDecision, checkpoint: Checkpoint) -> Itera
 
 
 def _of_end(pod: Pod, decision: HookDecision, *, bare: bool) -> Iterator[AdmissionWarning]:
-    """Warn of how the program and its sidecars end, and of lost checkpoints. The kind `none` gives no such warning."""
+    """Warn of how the program and its sidecars end, of lost checkpoints, and of a pod that nobody makes again.
+
+    The kind `none` gives no such warning.
+    """
     holders = [pod.spec.containers[index] for index in decision.holders]
     wanting = holders if decision.asked.hook.kind != "none" else []
     for container in wanting if not pod.spec.share_process_namespace else ():

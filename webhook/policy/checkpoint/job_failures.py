@@ -131,8 +131,8 @@ class JobSeen(View, frozen=True):
     def after(self, reason: str) -> tuple[str, int]:
         """Return the JobSet's action on a Job that fails for this reason, and how many such failures it survives.
 
-        A rule with message patterns may match or not. A rule that restarts without a limit is assumed to match, so that
-        no false warning appears.
+        That is "" and 0 without a JobSet, and ENOUGH if it restarts without a limit. A rule with message patterns may
+        match or not. It counts only if it restarts without a limit, so that no false warning appears.
         """
         if self.restarts is None:
             return "", 0
@@ -153,6 +153,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
     """Return the spec fields that keep preemptions from counting; none if the Job has a policy, or can't have one.
+
+    `saving` are the names of containers that save; with too many of them the Job gets no fields either.
 
     A preempted pod does not count, nor does a pod whose saving container ended with 143, as after SIGTERM. The code
     of another container proves nothing, because a sidecar ends with it next to a program that crashed.
@@ -188,7 +190,8 @@ def job_warnings(tree: Tree, row: KindRow, *, adds: bool) -> tuple[AdmissionWarn
     """Return warnings on the Jobs of a workload; none if their shape is wrong, because the API server says so.
 
     `adds`: the policy lets us add a podFailurePolicy. A Job that gets one needs no warning about failures. The cost is
-    reported to the author of the workload that makes the Job, or to the Job's author when the Job is patched.
+    reported to the author of the workload that makes the Job, or to the Job's author when the Job is patched. Replicas
+    whose failed pods the training operator does not make again have a warning too.
     """
     try:
         warnings: list[AdmissionWarning] = []

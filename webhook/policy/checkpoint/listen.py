@@ -2,9 +2,9 @@
 
 Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. Its code
 travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639). The
-modules of `listener/` are joined into two files: Python finds a file beside sitecustomize.py without a package, and a
-person reads it from top to bottom. If reports are received, the kubelet also writes and renews a token for their
-audience: https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
+modules of `listener/` are joined into one file beside sitecustomize.py: Python finds it without a package, and a person
+reads it from top to bottom. If reports are received, the kubelet also writes and renews a token for their audience:
+https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
 import ast
@@ -109,7 +109,7 @@ class VolumeMounted(msgspec.Struct, frozen=True):
 
 
 def listener(image: str) -> VolumeMounted:
-    """Return the listener's volume as the API server stores it; from an image if one is named."""
+    """Return the listener's volume as the API server stores it: from this `image`, or with "" from annotations."""
     mount = {"name": VOLUME, "mountPath": CODE, "readOnly": True}
     if image:
         volume = {"name": VOLUME, "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
@@ -125,7 +125,11 @@ def listener(image: str) -> VolumeMounted:
 def listener_variables(
     pod: Pod, container: Container, hook: Hook, owners: Sequence[Workload]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the variables that a container needs; each replaces the container's own of that name."""
+    """Yield the name and the value of each variable that a container gets, in place of its own of that name.
+
+    PYTHONPATH has the listener's folder before what the container or the hook says. A GPU_TIERS_RUN that the container
+    sets stays.
+    """
     own = _own(container, _PATH)
     before = own.value if own else "" if hook.python_path == NO_PATH else hook.python_path
     yield _PATH, before if before.split(":")[0] == CODE else ":".join(filter(None, (CODE, before)))
@@ -149,7 +153,7 @@ def has_report_volume(spec: PodSpec) -> bool:
 
 
 def can_report(pod: Pod) -> bool:
-    """Tell whether the volume's name is free, or used by our own volume."""
+    """Tell whether a pod can get the volume for reports: its name is free, or our own volume has it."""
     return all(each.name != REPORT_VOLUME or each.projected == _PROJECTED for each in pod.spec.volumes)
 
 
@@ -157,8 +161,8 @@ def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
     """Return the uid by which a pod finds earlier checkpoints: that of the outermost gang, which survives retries.
 
     A Ray cluster, a Workflow or a Notebook runs several programs, and a checkpoint of one is not for the next. The
-    result is "" for these, also if a wrapper contains one. Shards run several too, but the next try of each has its
-    index.
+    result is "" for these, also if a wrapper contains one, and without a gang that has a uid. Shards run several too,
+    but the next try of each has its index, so the index follows the uid.
     """
     whole = gang_among(owners)
     if whole is None or whole.uid.startswith(FROM_FILE):
@@ -195,11 +199,11 @@ def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: st
 
 
 def hides_path(pod: Pod, hook: Hook, containers: Sequence[int]) -> bool:
-    """Tell whether our PYTHONPATH would hide the image's own, which is not visible here."""
+    """Tell whether our PYTHONPATH may hide that of a container's image, which is not visible here."""
     own = [_own(pod.spec.containers[index], _PATH) for index in containers]
     return not hook.python_path and any(each is None or each.value == CODE for each in own)
 
 
 def _own(container: Container, name: str) -> Variable | None:
-    """Return a variable that the container sets; the last of a name counts."""
+    """Return the variable of that name that the container sets, the last of several; None if it sets none."""
     return next((each for each in reversed(container.env) if each.name == name), None)

@@ -52,11 +52,11 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: float | None) -> Work | None:
-    """Return the work of so many GPUs since a pod saved, or since its start; None if both are unknown.
+    """Return the work of so many GPUs from a pod's last save or its start, the later one, `until` a time.
 
-    A pod continues from a save before its start, and another pod lost the work between. Clocks of machines differ: if
-    the end seems to precede the save, no work is lost. If it seems to precede the start and there is no save, the work
-    is unknown.
+    None if both are unknown. A pod continues from a save before its start, and another pod lost the work between.
+    Clocks of machines differ: if the end seems to precede the save, no work is lost. If the end does not seem to follow
+    the start and there is no save, the work is unknown: None.
     """
     since = max(saved.at, started or 0.0) if saved else started
     if since is None or (saved is None and until <= since):
@@ -79,14 +79,15 @@ SAME_SAVE = 5 * MINUTE
 
 
 def room_between(values: Iterable[int]) -> int:
-    """Return the highest boost by which none of these priorities reaches the next."""
+    """Return the highest boost by which none of these priorities reaches the next; MOST for fewer than two."""
     return min((above - below - 1 for below, above in pairwise(sorted(values))), default=MOST)
 
 
 def boost(gpu_seconds: float, written: int, room: int) -> int:
     """Return the boost for so much work at risk; the `written` boost stays until it is off by a whole one.
 
-    A boost is never below 0, because pending workloads of the same priority would evict the workload.
+    A wanted boost is at most `room`, the most that the priorities leave, and at most MOST. It is never below 0, because
+    pending workloads of the same priority would evict the workload.
     """
     wanted = min(max(log2(max(gpu_seconds, LEAST) / LEAST), 0.0), room, MOST)
     return written if abs(wanted - written) < 1 else floor(wanted)
@@ -180,6 +181,7 @@ def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float |
     """Return the last save of an evicted pod by its containers' reports; the oldest of several counts.
 
     Without a report, file and signal hooks say how many seconds a save took from `asked_at`, when it was requested.
+    None if neither is known.
     """
     saves = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
     if saves:
@@ -192,12 +194,13 @@ def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float |
 def outcome_of(
     ends: Mapping[str, ContainerEnd], *, hooked: Collection[str], telling: Collection[str], failed: bool, seen: bool
 ) -> Outcome:
-    """Return the outcome of the worst container that reports one.
+    """Return the outcome of the worst container that reports one; without any report, what the pod's hooks allow.
 
     `ends` are the containers that have ended, by name. `hooked` have a preStop handler, and `telling` are those of them
     whose handler writes its outcome. `failed`: the kubelet reported a failed handler. `seen`: all containers were seen
-    to end. A container that ended with 0 was done, and had no hook run. Any other container without a report may have
-    crashed before, or have overwritten its hook's line.
+    to end. A container that ended with 0 was done, and had no hook run. Any other container of `telling` without a
+    report may have crashed before, or have overwritten its hook's line. So its outcome is unknown, unless a handler
+    failed or the kubelet killed it.
     """
     outcomes, lines = [], [(end, found) for end in ends.values() for found in _OUTCOME_LINE.finditer(end.message)]
     for end, found in lines:

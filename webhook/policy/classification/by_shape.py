@@ -29,7 +29,10 @@ _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 
 
 def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
-    """Return the evidence of a manifest's workload type; None without GPUs, or for an unknown kind."""
+    """Return the evidence of a manifest's workload type; None if there is none.
+
+    That is so without GPUs, for an unknown kind, and for an object that can't be read.
+    """
     row = policy.kinds.by_kind.get(manifest.group_kind)
     try:
         if manifest.group_kind == POD:
@@ -93,7 +96,10 @@ def _replicas(holder: Tree) -> int:
 
 
 def _shapes_in(tree: Tree) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    """Yield each part of an object that has a form or is an object itself, with its path, but no parts of these."""
+    """Yield each part of an object that has a form or is an object itself, with its path, but no parts of these.
+
+    A kind that only describes or records others has no such parts.
+    """
     if not str(tree["kind"]).endswith(_BLUEPRINTS) and str(tree["apiVersion"]).partition("/")[0] not in _RECORDS:
         for field, item in tree.items():
             if field not in _NOT_SEARCHED:
@@ -113,13 +119,16 @@ def _found(node: object, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _is_object(node: Tree) -> bool:
-    """Tell whether it is a whole object; a reference has a name and no spec."""
+    """Tell whether a map in an object is a whole object itself; a reference has a name and no spec."""
     is_typed = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
     return is_typed and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
 
 
 def _form_of(node: Tree) -> Form | None:
-    """Return the form of pod template that it looks like; a container has an image, and resources or a command."""
+    """Return the form of pod template that a map looks like; None for any other map.
+
+    A container has an image, and resources, a command or arguments.
+    """
     if _is_pod_spec(node.get("spec")):
         return "template"
     if _is_pod_spec(node):

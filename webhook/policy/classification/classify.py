@@ -77,7 +77,7 @@ def by_kind(subject: Subject) -> Hint | None:
 
 
 def by_variable(subject: Subject) -> Hint | None:
-    """Return the hint of the first variable whose name has one."""
+    """Return the hint of the first variable whose name has one; if the pod ends, a hint of serving does not count."""
     hints = (variable_hint(name) for name in subject.variables())
     return next((hint for hint in hints if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
 
@@ -97,7 +97,7 @@ def by_what_is_around(subject: Subject) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
-    """Tell by the whole name of an environment variable."""
+    """Return the hint of an environment variable by its whole name; None without one."""
     entries = COMMANDS.variables.items()
     found = (workload_type for workload_type, commands in entries if pattern_of(commands).fullmatch(name.lower()))
     return next((Hint(workload_type, name) for workload_type in found), None)
@@ -105,7 +105,11 @@ def variable_hint(name: str) -> Hint | None:
 
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
-    """Tell by the last word with a hint. A workload that ends is no server, but may be a server's benchmark."""
+    """Return the hint of a name by its last word that has one; None without such a word.
+
+    A workload that `ends` is no server, but may be a server's benchmark. One that does not end and has the name of a
+    one-off task is the server that the task is for.
+    """
     words = list(telling(name.lower(), _NAMES))
     # A one-off task may be named after the training method of its model.
     if any(word in WORDS.one_off_tasks or WORDS.name_words[word] is WorkloadType.BATCH for word in words):
@@ -158,7 +162,7 @@ def is_system_image(image: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def image_hints(image: str) -> tuple[Hint, ...]:
-    """Tell by words of the image's path and tag."""
+    """Return the hints of the words in an image's path; if it has none, those of the words in its tag."""
     path = image.partition("@")[0].lower()
     host, slash, rest = path.partition("/")
     if slash and ("." in host or ":" in host):
@@ -222,7 +226,10 @@ _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2
 
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    """Return the workload type with its evidence; None if nothing tells. Owners are the nearest first."""
+    """Return the workload type with its evidence. Owners are the nearest first.
+
+    None if nothing tells, or if no proof exists and an image is a part of the cluster.
+    """
     # 1. A kind, or the fields of an object of it, proves a type.
     for owner in owners:
         row = owner.row
@@ -274,7 +281,7 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
 
 
 def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
-    """Return the given evidence, or a guess of another type or a better grade, which remembers that evidence.
+    """Return the evidence that `stands`, or a guess of another type or a better grade, which remembers that evidence.
 
     A guess from what runs confirms evidence of the same type.
     """
@@ -297,7 +304,7 @@ def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
 
 
 def _usual_use(subject: Subject, owner: Workload | None, kinds: KindTable) -> Evidence | None:
-    """Tell what the launcher of a pod is mostly used for."""
+    """Return the evidence of usual use: of shards, of the launcher's kind or label, or of a bare pod that ends."""
     # 1. Indexed shards are batch, whatever their kind's usual use, because they don't wait for one another as a gang
     #    does.
     shards = next((each for each in subject.owners if each.shards), None)

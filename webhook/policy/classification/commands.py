@@ -121,7 +121,11 @@ AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
 
 
 def by_command(subject: Subject) -> Hint | None:
-    """Return the hint with the largest weight of all commands. A pod that ends and runs only echo is batch."""
+    """Return the hint with the largest weight of all commands. A pod that ends and runs only echo is batch.
+
+    A command that only waits gives no hint in a gang whose owners are not visible, or if a command without a hint does
+    something.
+    """
     texts = list(subject.commands())
     made = subject.ends and bool(subject.owners)  # by a Job, not by a person who wrote restartPolicy: Never
     hints_of = {text: command_hints(text, ends=subject.ends, made=made) for text in texts}
@@ -223,7 +227,10 @@ def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight 
 
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
-    """Tell by the first word with a hint; a server of training (serve_trainer.py) is still a server."""
+    """Return the type that a script's name hints at, mostly by its first word that has one; None without such a word.
+
+    A server of training (serve_trainer.py) is still a server. A one-off task is batch if the pod `ends`, else serving.
+    """
     package, _, module = name.rpartition(".")
     words = list(telling(module, _SCRIPTS))
     if not words:  # A package may say what its modules do: `train.main` trains, but `app.consumer` is no app.

@@ -89,7 +89,11 @@ class StorageState(msgspec.Struct, frozen=True):
     nodes: Mapping[str, CSINode] = {}
 
     def attachment(self, key: str) -> tuple[str, str] | None:
-        """Return the CSI driver and the handle of a claim's volume, also of one that is yet to be made."""
+        """Return the CSI driver and the handle of a claim's volume, by the claim's namespace/name.
+
+        A volume that is yet to be made has the provisioner and the claim's key. None without a CSI driver, or if the
+        claim, or its volume and class, do not exist.
+        """
         claim = self.claims.get(key)
         if claim is None:
             return None
@@ -99,7 +103,9 @@ class StorageState(msgspec.Struct, frozen=True):
         return (found.provisioner, key) if found else None
 
     def attachable(self, node: str, drivers: Iterable[str], pods: Iterable[PodState]) -> Amounts:
-        """Return how many volumes of each driver a node can attach in addition to those of its pods.
+        """Return how many volumes of each driver a node can attach in addition to those of its `pods`, by amount_of().
+
+        Without a limit of the driver on the node that is infinity; 0 if the driver is missing there and has to run.
 
         Volumes of ending pods count as attached, because they are detached some time later. Volumes that no pod uses
         don't count, because they are detached soon.
@@ -165,9 +171,10 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return [pod for pod in self.pods.values() if pod.repels and pod.node in self.nodes]
 
     def ending(self, within: float) -> frozenset[str]:
-        """Return the uids of pods that are being deleted, and end in so many seconds at most.
+        """Return the uids of pods that are being deleted, and whose grace period ends `within` so many seconds.
 
-        Overdue pods are left out, because they may never end: the node is lost, or a finalizer blocks the deletion.
+        Pods more than OVERDUE seconds late are left out, because they may never end: the node is lost, or a finalizer
+        blocks the deletion.
         """
         first, last = self.now - OVERDUE, self.now + within
         return frozenset(

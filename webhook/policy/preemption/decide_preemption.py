@@ -3,7 +3,8 @@
 1. Read the preemptor, and what it needs (preemptor.py).
 2. Evict nobody while its devices are free, or while the pods that use them end.
 3. Evict nobody if kube-scheduler would make room by itself.
-4. Choose a node for each pod, with the pods to evict there. A gang gets all of its nodes, or nobody is evicted.
+4. Choose a node for each pod, with the pods to evict there. A gang gets all of its nodes, or nobody is evicted. Evict
+   nobody if a chosen node is reserved for others and can't be shared.
 5. Spare each chosen pod that need not be evicted after all.
 
 The order of nodes and of pods is kube-scheduler's, with the work that would be lost before the number of pods.
@@ -27,7 +28,7 @@ from webhook.policy.preemption.reservation import is_shareable, reservations, wa
 from webhook.policy.preemption.room import NO_DEMAND, Demand, NodeCapacity, Unit, evictable_units, needed, over_budget
 
 MOST_TRIES = 2000
-"""Placements of a gang of different pods that are tried before the search gives up."""
+"""Placements of one pod on one node that are tried before the search gives up, for pods with different needs."""
 MOST_PROBLEMS = 3
 """Reasons of nodes that a sentence names."""
 
@@ -36,15 +37,18 @@ Cost = tuple[float, ...]
 """The price of a choice: the lower, the better."""
 Known = dict[object, Phrase]
 WORTH_WAITING = 4
-"""The first parts of a Cost, up to the highest evicted tier. If they are lower on a reserved node, it is waited for."""
+"""The number of parts of a Cost up to the highest evicted tier. The preemptor waits for a node that is reserved for
+others only if these parts are lower there than on any other node."""
 
 
 def decide_preemption(
     gang: str, state: ClusterState, rules: Rules, within: frozenset[str] | None = None, known: Known | None = None
 ) -> EvictionPlan | Phrase:
-    """Decide for a gang, or for a pod by its uid. `within`: nobody is evicted on other nodes than these.
+    """Return the plan of evictions for a gang, or the words for why nobody is evicted.
 
-    `known` caches why nobody is evicted, because in one state the answer is the same for all that need the same.
+    `gang` is as in PodState, the uid of a pod that has no gang. `within` are the only nodes where pods may be evicted,
+    None for all nodes. `known` caches the words, because in one state they are the same for all gangs of a tier that
+    need the same.
     """
     alike: object = None
     try:
@@ -123,7 +127,10 @@ class _Search:
         self._shapes, self._pods = tuple(shapes.values()), [shapes[key] for key in keys]
 
     def plan(self, within: frozenset[str] | None) -> EvictionPlan:
-        """Return which pods are evicted on which nodes. Raises NobodyEvicted."""
+        """Return which pods are evicted on which nodes, none of them on other nodes than `within`.
+
+        A plan without victims shares a reserved node on which devices are free or become free. Raises NobodyEvicted.
+        """
         # 1. Devices that are free, or become free.
         preemptor, ending = self._preemptor, self._state.ending(self._rules.longest_grace)
         for gone, answer in ((frozenset[str](), "preemption-devices-free"), (ending, "preemption-holders-ending")):
@@ -222,7 +229,11 @@ class _Search:
     def _placed(
         self, pods: Sequence[_Shape], fitting: Mapping[_Shape, list[NodeCapacity]], gone: frozenset[str], tries: int
     ) -> bool:
-        """Try to place these pods, with at most so many `tries`. With one for each pod, try only the first fit."""
+        """Tell whether each of these pods finds a node, with at most so many `tries`, and book the pods on the nodes.
+
+        With as many tries as pods, only the first node that fits each pod is tried. Raises NobodyEvicted when a search
+        has used up its tries.
+        """
         only_first, left = tries == len(pods), tries
 
         def rest_fits(index: int) -> bool:
@@ -252,7 +263,10 @@ class _Search:
             room.demand = self._taken.get(name, NO_DEMAND)
 
     def _place(self, gone: frozenset[str], units: Mapping[str, list[Unit]]) -> bool:
-        """Choose the cheapest node for each pod once these uids are `gone`, and the units to evict; or return False."""
+        """Choose the cheapest node for each pod once these uids are `gone`, and the units to evict.
+
+        False if a pod finds no node.
+        """
         self._begin()
         known: dict[tuple[_Shape, int], dict[str, tuple[Cost, list[Unit]]]] = {}
         for shape in self._pods:
@@ -304,7 +318,10 @@ class _Search:
         return (*cost[:WORTH_WAITING], inf) if waits else cost, victims
 
     def _made_by_scheduler(self, ending: frozenset[str]) -> str | None:
-        """Return a node where kube-scheduler evicts by itself: devices of DRA are free there, or a plugin has them."""
+        """Return a node where kube-scheduler evicts by itself: devices of DRA are free there, or a plugin has them.
+
+        None without such a node.
+        """
         priority, pods = self._preemptor.priority, self._state.pods.values()
         lower = ending.union(pod.uid for pod in pods if pod.node and pod.priority < priority)
         self._begin()

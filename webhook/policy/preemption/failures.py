@@ -28,7 +28,7 @@ MOST_KNOWN = 50
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """How often reservations did not help, and when the last one ended."""
+    """How often reservations did not help, and when the last one ended, in seconds since 1970."""
 
     count: int
     last: float
@@ -54,11 +54,12 @@ def paused_until(namespace: str, known: Mapping[str, Failures]) -> float:
 
 
 def failures_after(reservation: Reservation, end: End, state: ClusterState) -> dict[str, Failures]:
-    """Return the new failures that a reservation's end causes, by gang and by namespace.
+    """Return the raised counts of failures that a reservation's end causes, by gang and by namespace.
 
     A preemptor that goes away counts for its namespace only, and one that does not fit for its gang too. If it goes
     away after the victims' devices are free, it may have used them and finished unseen, so that is no failure. A
-    reservation that expires, or fails because of others (`End.lost`), counts for the gang only.
+    reservation that expires, or fails because of others (`End.lost`), counts for the gang only. Any other end is no
+    failure, and none counts for a namespace that is paused.
     """
     gangs = waiting_gangs(reservation, state)
     own, namespaces = gangs, {state.gangs[gang][0].namespace for gang in gangs}
@@ -90,7 +91,7 @@ def failures_on(node: NodeState) -> dict[str, Failures]:
 
 
 def with_failures(there: Mapping[str, Failures], more: Mapping[str, Failures]) -> dict[str, Failures]:
-    """Return the failures of a node with those that are new. The oldest are forgotten: annotations have a limit."""
+    """Return the failures `there` on a node with `more` that are new. The oldest beyond MOST_KNOWN are forgotten."""
     newest = sorted({**there, **more}.items(), key=lambda each: -each[1].last)
     return dict(newest[:MOST_KNOWN])
 

@@ -77,7 +77,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
     @property
     def is_marked(self) -> bool:
-        """Tell whether it has our taint, label or annotation, of a reservation that may be over."""
+        """Tell whether the node has our taint, label or annotation of a reservation, which may be over."""
         return bool(self.reserved_for or self.reservation) or RESERVED in self.labels
 
 
@@ -110,14 +110,20 @@ class ReservedNodesAccess(NamedTuple):
         return {"key": RESERVED, "operator": "NotIn", "values": list(self.avoided)}
 
     def needs_affinity(self, pod: Pod) -> bool:
-        """Tell whether a pod tolerates every taint of our effect, so that only an affinity avoids these nodes."""
+        """Tell whether a pod tolerates every taint of our effect, so that only an affinity avoids these nodes.
+
+        False if it avoids none.
+        """
         tolerations = (mapped(each) for each in listed(pod.spec.tolerations))
         any_taint = any(not each.get("key") and each.get("effect") in (None, "", "NoSchedule") for each in tolerations)
         return bool(self.avoided) and any_taint
 
 
 def reserved_nodes_access(tier: Tier | None, policy: TierPolicy) -> ReservedNodesAccess:
-    """Return the access to reserved nodes of a pod of that tier: to nodes of its own and of lower tiers."""
+    """Return the access to reserved nodes of a pod of that tier: to nodes of its own and of lower tiers.
+
+    A pod without a tier, or below all tiers that evict, avoids all reserved nodes.
+    """
     evicting = [each for each in policy.tiers if each.preemption_policy != "Never"]
     borne = [each.name for each in evicting if tier is not None and each.value <= tier.value]
     tolerations = ({"key": RESERVED, "operator": "Equal", "value": name, "effect": "NoSchedule"} for name in borne)
@@ -125,7 +131,7 @@ def reserved_nodes_access(tier: Tier | None, policy: TierPolicy) -> ReservedNode
 
 
 def undue(pod: Pod, due: Tolerations) -> Iterator[int]:
-    """Yield the indices of tolerations of our taint that are not in `due`, the last first."""
+    """Yield the indices of a pod's tolerations of our taint that are not in `due`, the last first."""
     there = listed(pod.spec.tolerations)
     for place in reversed(range(len(there))):
         if mapped(there[place]).get("key") == RESERVED and there[place] not in due:

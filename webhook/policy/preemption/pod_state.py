@@ -1,7 +1,7 @@
 """A pod as preemption knows it: what it needs, what it takes of its node, and the field that can't be judged.
 
 A resize changes what the pod asks for, what the kubelet has allocated, and what is in effect, one after the other. The
-largest of these counts, as for kube-scheduler.
+largest of these counts, as for kube-scheduler. A resize that the node can never grant does not count.
 
 Sources: KEP-5004 (extended resources by DRA), KEP-753 (the effective request of a pod with sidecars), KEP-2837
 (resources of a pod as a whole), KEP-1287 and KEP-5419 (resize in place), and PodRequests in
@@ -85,7 +85,11 @@ class _Status(View, frozen=True):
 
 
 class Repelled(View, frozen=True):
-    """The pods that a term of anti-affinity keeps off nodes with the same label, of its namespaces or the pod's own."""
+    """A term of anti-affinity: it keeps the pods that it selects off nodes with the same value of `topology_key`.
+
+    The pods are those of `namespaces`; without any, those of the namespace of the pod that has the term. A
+    `namespace_selector` is not evaluated, and counts as every namespace.
+    """
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -116,9 +120,9 @@ class PodState(msgspec.Struct, frozen=True, eq=False):
     `gang` identifies the pods that are of use only together: namespace/name of a PodGroup, namespace/uid of a workload,
     or the pod's own uid. `claims` are its ResourceClaims as namespace/name, "" for one that is not made yet. `volumes`
     are its PersistentVolumeClaims. `ends_at` is when its grace period is over, in seconds since 1970; None while nobody
-    deletes it. `waits_since` is when the scheduler first found no node for it, None if it has a node or was not tried.
-    `spec` is None for a pod with a node. `repels` is its required anti-affinity. `unjudged` is the first of its fields
-    that preemption can't judge.
+    deletes it. `waits_since` is when the scheduler first found no node for it; None if it has a node, or if its
+    condition is another one. `spec` is None for a pod with a node. `repels` is its required anti-affinity. `unjudged`
+    is the first of its fields that preemption can't judge.
     """
 
     uid: str

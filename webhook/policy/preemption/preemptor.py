@@ -4,7 +4,8 @@ The volumes of a pod can be used on some nodes only, as kube-scheduler judges it
 
 1. A claim that is bound: where its PersistentVolume's affinity and its labels of zone and region allow.
 2. A claim whose volume is made where its first pod starts (WaitForFirstConsumer): where the `allowedTopologies` of its
-   StorageClass allow. A free PersistentVolume that would do as well is not looked for.
+   StorageClass allow, or only on the node that the scheduler has selected. A free PersistentVolume that would do as
+   well is not looked for.
 3. A node attaches no more volumes of a CSI driver than it can.
 
 If more than that decides, it is not judged. Sources: the plugins VolumeBinding, VolumeZone, VolumeRestrictions and
@@ -101,7 +102,11 @@ class EvictionPlan(msgspec.Struct, frozen=True):
 
 
 def preemptor_of(gang: str, state: ClusterState, rules: Rules) -> Preemptor:
-    """Return the waiting pods of a gang as a preemptor. Raises NobodyEvicted."""
+    """Return the waiting pods of a gang as a preemptor.
+
+    Raises NobodyEvicted if nobody may be evicted for one of the pods, if their PodGroup is incomplete, or if their
+    needs are not judged.
+    """
     # 1. All of them wait only for the scheduler.
     everyone = state.gangs.get(gang, [])
     waiting = sorted((each for each in everyone if not each.node and each.ends_at is None), key=lambda pod: pod.shown)

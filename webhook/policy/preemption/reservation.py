@@ -7,8 +7,9 @@ of two leaders writes each step:
    that save when they are asked do so first.
 2. The victims are evicted; or the reservation ends, and nothing was lost.
 3. The victims end and their claims are free. From then on the scheduler has a while to place the preemptor.
-4. It ends: the preemptor is bound, it is gone, another pod of its tier or a higher one has the devices, or its time is
-   over. If the devices are free or a lower pod has them, the preemption failed.
+4. The reservation ends: the preemptor is bound or gone, another pod of its tier or a higher one has the devices, a
+   victim does not end, a node lost its taint or annotation, or the time is over. If the devices stay free or a lower
+   pod has them, the preemption failed.
 
 While the victims end, pods of the same tier may share the node of a reservation. More victims are evicted there for
 them, or they use devices that the first pods leave. All of them share the devices, because nobody is preferred within a
@@ -54,10 +55,10 @@ MOST_NODES = 20
 class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The reserved nodes, and the pods for which they are reserved. `name` is the first preemptor's `shown`.
 
-    `pods` are the uids of all preemptors' pods. `victims` are the uids of evicted pods, each with the time by which it
-    must have ended, and `devices` are the devices that they used. `freed_at` is when the devices became free. `saving`
-    are the uids of pods that were asked at `asked_at` to save before they are evicted, each with its deadline. Times
-    are in seconds since 1970.
+    `tier` is the value of the taint. `pods` are the uids of all preemptors' pods. `victims` are the uids of evicted
+    pods, each with the time by which it must have ended, and `devices` are the devices that they used. `freed_at` is
+    when the devices became free. `saving` are the uids of pods that were asked at `asked_at` to save before they are
+    evicted, each with its deadline. Times are in seconds since 1970.
     """
 
     gang: str
@@ -79,7 +80,7 @@ class Reservation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 def reservation_on(node: NodeState) -> Reservation | None:
-    """Read the annotation of a node; None without one, or if it can't be read."""
+    """Return the reservation in a node's annotation; None without an annotation, or if it can't be read."""
     try:
         return msgspec.json.decode(node.reservation, type=Reservation) if node.reservation else None
     except msgspec.DecodeError:
@@ -87,7 +88,7 @@ def reservation_on(node: NodeState) -> Reservation | None:
 
 
 def reservations(state: ClusterState) -> tuple[Reservation, ...]:
-    """Return all reservations, each as its first node has it, or as another one if the first has none."""
+    """Return all reservations, each as its first node has it, or as another of its nodes if the first has none."""
     return reservations_on(state.nodes.values())
 
 
@@ -101,7 +102,10 @@ def reservations_on(nodes: Iterable[NodeState]) -> tuple[Reservation, ...]:
 
 
 def reserve(preemption: EvictionPlan, now: float, longest_grace: int) -> Reservation:
-    """Return the reservation for a preemption. It ends a while after the victims, which may take `longest_grace`."""
+    """Return the reservation for a plan, from `now` on. It names no victims, because they are judged again first.
+
+    It ends a while after the longest grace period of the plan's victims, of which at most `longest_grace` counts.
+    """
     preemptor = preemption.preemptor
     grace = min(max((each.grace for each in preemption.victims), default=0), longest_grace)
     return Reservation(
@@ -122,7 +126,8 @@ def _until_placed(pods: int) -> float:
 def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longest_grace: int) -> Reservation:
     """Return the reservation with one more preemptor, extended so that its victims have their whole time to end.
 
-    Without victims it is not extended, because otherwise pods that come and go could keep a node closed.
+    Without victims it is not extended, because otherwise pods that come and go could keep a node closed. If no pods are
+    left in it, the preemptor becomes its first, and the devices no longer count as freed.
     """
     more = reserve(plan, now, longest_grace)
     until = max(reservation.until, more.until) if plan.victims else reservation.until
@@ -132,7 +137,11 @@ def shared_with(reservation: Reservation, plan: EvictionPlan, now: float, longes
 
 
 def is_shareable(reservation: Reservation, state: ClusterState) -> bool:
-    """Tell whether one more pod may share its node. All victims must be ending, or they could be chosen twice."""
+    """Tell whether one more pod may share the node of a reservation, which must have only one.
+
+    All victims must be ending, or they could be chosen twice. None may still save first. Once the devices are free,
+    only a reservation whose own pods are gone is shared.
+    """
     are_ending = all(uid not in state.pods or state.pods[uid].ends_at is not None for uid in reservation.victims)
     is_freeing = bool(reservation.victims) and not reservation.saving and are_ending
     is_passed_on = not reservation.pods
@@ -150,7 +159,8 @@ def asking(
 ) -> Reservation:
     """Return the reservation with those of the victims that are asked to save first, because they save on request.
 
-    Each has as long as its grace period, so a pod that only claims to save can at most double its time.
+    Each has as long as its grace period, at most `longest_grace`, so a pod that only claims to save can at most double
+    its time. The reservation is extended by the longest of these. It stays as it is if no victim saves on request.
     """
     grace = {each.uid: min(each.grace, longest_grace) for each in victims if each.uid in state.unsaved_since}
     if not grace:
@@ -161,7 +171,10 @@ def asking(
 
 
 def with_victims(reservation: Reservation, victims: Iterable[PodState], state: ClusterState) -> Reservation:
-    """Return the reservation with pods that are evicted now, and the devices that they use. Saves are over."""
+    """Return the reservation with more victims, which are evicted now, and the devices that they use.
+
+    No victim is waited for to save any more.
+    """
     due = {each.uid: state.now + each.grace + OVERDUE for each in victims}
     holders = state.inventory.holders.items()
     used = (key for key, (claim, _) in holders if any(user.uid in due for user in claim.status.reserved_for))
@@ -211,7 +224,10 @@ Decide = Callable[[str, frozenset[str]], EvictionPlan | Phrase]
 
 
 def next_step(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
-    """Return what to do now for a reservation. A victim that saves first has at most `longest_grace` seconds for it."""
+    """Return what to do now for a reservation; None to wait. `decide` judges its waiting gangs again.
+
+    A victim that saves first has at most `longest_grace` seconds to save.
+    """
     if not waiting_gangs(reservation, state):
         return _without_waiting(reservation, state)
     if state.now >= reservation.until:
@@ -231,7 +247,11 @@ def next_step(reservation: Reservation, state: ClusterState, longest_grace: int,
 
 
 def _without_waiting(reservation: Reservation, state: ClusterState) -> Step:
-    """End a reservation whose pods wait no more, or pass what it leaves on to other waiting pods, which may join."""
+    """End a reservation whose pods wait no more, or pass what it leaves on to other waiting pods, which may join.
+
+    A reservation that was passed on ends at the latest UNTIL_JOINED seconds after its devices are free. Until then the
+    answer is None to wait, or the reservation with the time at which the devices became free.
+    """
     waiting = (each for each in state.pods.values() if each.waits_since is not None and each.ends_at is None)
     is_ending = any(uid in state.pods for uid in reservation.victims)
     leaves_any = is_ending or any(key not in state.inventory.holders for key in reservation.devices)
@@ -262,7 +282,11 @@ def _judged(reservation: Reservation, state: ClusterState, decide: Decide) -> Ev
 
 
 def _before_eviction(reservation: Reservation, state: ClusterState, longest_grace: int, decide: Decide) -> Step:
-    """Judge again which pods are evicted, and first ask those to save that do so on request: once, all together."""
+    """Judge again which pods are evicted, and first ask those to save that do so on request: once, all together.
+
+    Return None to wait for the second judgement or for the saves, and the end if no eviction on these nodes helps. A
+    shared reservation goes on then, because the victims of others still end.
+    """
     now, asked_at = state.now, reservation.asked_at
     if now < reservation.since + UNTIL_JUDGED:
         return None
@@ -282,7 +306,10 @@ def _before_eviction(reservation: Reservation, state: ClusterState, longest_grac
 
 
 def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Wait until the last claim of the victims is free, because the preemptor's time begins then."""
+    """Wait until the last claim of the victims is free, because the preemptor's time begins then.
+
+    If victims are not being deleted, evict again or drop them. If one has not ended in time, the reservation ends.
+    """
     # 1. A victim has changed before it could be deleted, or the leader ended between two of them.
     victims = reservation.victims
     staying = {uid for uid in victims if uid in state.pods and state.pods[uid].ends_at is None}
@@ -301,7 +328,11 @@ def _victims_end(reservation: Reservation, state: ClusterState, decide: Decide) 
 
 
 def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> Step:
-    """Wait for the scheduler, and find out which pods got the devices. Within a tier nobody is preferred."""
+    """Wait for the scheduler, and find out which pods got the devices. Within a tier nobody is preferred.
+
+    After the time of the highest tier, pods of lower tiers get a time of their own. Without such pods the reservation
+    has failed.
+    """
     is_late = state.now >= (reservation.freed_at or 0.0) + _until_placed(len(reservation.pods))
     members = [state.pods[uid] for uid in reservation.pods if uid in state.pods]
     # 1. Another pod has some of them, and nobody waits who could have the rest.
@@ -324,7 +355,8 @@ def _placing(reservation: Reservation, state: ClusterState, decide: Decide) -> S
 def _without_one(reservation: Reservation, state: ClusterState, decide: Decide) -> Reservation:
     """Return the reservation without one waiting gang, if other pods of this or a higher tier have its devices.
 
-    That gang looks for other devices at once, and may join another reservation. Otherwise nothing changes.
+    The gang of the lowest priority that gets no devices there is left out. It looks for other devices at once, and may
+    join another reservation. The reservation stays as it is if only one gang waits, or if each gang gets devices.
     """
     waiting, takers = waiting_gangs(reservation, state), _takers(reservation, state)
     if len(waiting) > 1 and takers and not _lower(takers, reservation, state):
@@ -351,6 +383,9 @@ def _lower(pods: Iterable[PodState], reservation: Reservation, state: ClusterSta
 
 
 def may_reserve(nodes: int, there: Iterable[Reservation]) -> bool:
-    """Tell whether so many nodes more may be reserved."""
+    """Tell whether so many more `nodes` may be reserved next to those of `there`.
+
+    At most MOST_NODES may be in all, or any number if no node is reserved yet.
+    """
     taken = sum(len(each.nodes) for each in there)
     return not taken or taken + nodes <= MOST_NODES

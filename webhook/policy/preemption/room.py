@@ -24,7 +24,7 @@ Wishes = Sequence[WantedDevices]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """The needs of pods on a node: devices by the index of their wish, resources, and ports."""
+    """The needs of `pods` on a node, together: devices by the index of their wish, resources by name, and ports."""
 
     devices: Mapping[int, int]
     amounts: Mapping[str, Decimal]
@@ -64,7 +64,11 @@ class Unit(msgspec.Struct, frozen=True, eq=False):
 
 
 def evictable_units(preemptor: Preemptor, state: ClusterState, rules: Rules) -> dict[str, list[Unit]]:
-    """Return by node the units that may be evicted for a preemptor. Units at the front are spared first."""
+    """Return by node the units that may be evicted for a preemptor. Units at the front are spared first.
+
+    Pods may be evicted if their tier and their priority are lower, and a PodGroup as a whole only if all of its pods
+    may be. Pods that end already, static pods and pods of exempt namespaces are left out.
+    """
     # 1. Pods of lower tiers, and of a lower priority: the scheduler goes by that.
     tiers = rules.policy.tiers
     ranks = {
@@ -113,7 +117,11 @@ def over_budget(pods: Iterable[PodState], budgets: Mapping[str, Sequence[Disrupt
 
 
 class NodeCapacity:
-    """A node with its pods and its devices, and the pods that were chosen for it so far."""
+    """The capacity of a node: what its devices, resources and ports leave for pods once others are gone.
+
+    `demand` is that of the pods that were chosen for the node so far. `has_unknown`: it is unknown whether one of its
+    devices passes the selectors of a wish.
+    """
 
     def __init__(self, node: NodeState, state: ClusterState, wishes: Wishes, drivers: Iterable[str]) -> None:
         self.node, self.demand = node, NO_DEMAND
@@ -147,9 +155,9 @@ class NodeCapacity:
         ]
 
     def fits(self, more: Demand, gone: Collection[str], without: Collection[str] | None = None) -> bool:
-        """Tell whether the pods chosen so far and `more` fit once the pods with uids in `gone` have left their devices.
+        """Tell whether the pods chosen so far and `more` fit once the pods with uids in `gone` have left the node.
 
-        `without` are those that have left CPU, memory and ports, if they are others than `gone`.
+        `without` are the uids of the pods that have left CPU, memory and ports; None if these are `gone` too.
         """
         demand = self.demand + more
         if _collide(self.demand.ports, more.ports):
@@ -173,7 +181,10 @@ class NodeCapacity:
         )
 
     def lacking(self, amounts: Mapping[str, Decimal]) -> str | None:
-        """Return a resource of which the node has too little even without pods; None if it has enough."""
+        """Return a resource of which the node has too little even without pods; None if it has enough.
+
+        The volumes of its pods stay attached, so they count as taken.
+        """
         return next((name for name, amount in amounts.items() if amount > self._allocatable.get(name, NOTHING)), None)
 
     def has_enough(self, more: Demand) -> bool:
@@ -181,7 +192,10 @@ class NodeCapacity:
         return _is_met(more.devices, sum((each for _, each in self._claimed), self._free.copy()))
 
     def victims(self, more: Demand, gone: frozenset[str], units: Iterable[Unit]) -> list[Unit] | None:
-        """Return the units to evict so that `more` fits; None if it can't. Units at the front are spared first."""
+        """Return the units to evict so that `more` fits once `gone` are gone; None if it can't.
+
+        Units at the front are spared first.
+        """
         chosen = [each for each in units if not each.uids <= gone]
         if not self.fits(more, gone.union(*(each.uids for each in chosen))):
             return None

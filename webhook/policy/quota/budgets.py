@@ -38,7 +38,10 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def span_at(budget: Budget, now: float) -> Span:
-    """Return the period of a budget at a time. A day, week, month or quarter begins at midnight in its time zone."""
+    """Return the period of a budget at a time. A day, week, month or quarter begins at midnight in its time zone.
+
+    Without `per`, the budget has one period, from its `begins` to its `until`.
+    """
     return Span(*calendar_period(budget.per, budget.zone, now)) if budget.per else Span(budget.begins, budget.until)
 
 
@@ -116,7 +119,8 @@ def within_budgets(
     """Return the condition WithinBudgets: its status, its reason, and the words on the fullest budget.
 
     A budget whose tier or flavor the policy has lost counts nothing and stops nobody, whatever was used of it before.
-    None for a tenant without budgets, and before the leader has counted.
+    If all budgets are such, the reason is Inactive. None for a tenant without budgets, and before the leader has
+    counted.
     """
     active = [each for each in tenant.budgets if is_active(each.row)]
     if tenant.budgets and not active:

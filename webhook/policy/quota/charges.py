@@ -25,6 +25,7 @@ from webhook.policy.workloads.workload import Devices
 def flavor_of(pod: Pod, policy: TierPolicy) -> str | None:
     """Return the flavor that a pod names, or with `flavorUnnamed: Worst` all flavors on whose nodes it may run.
 
+    With `Worst`, flavors that the policy lists before the named one count as well if their nodes may take the pod.
     A pod behind somebody else's scheduling gate runs nowhere, and the gate's removal is reviewed. A pod behind ours
     alone counts as it will later, because the leader has to book all that it may take once the gate is open. None
     if no flavor is known.
@@ -163,19 +164,25 @@ class QuotaVerdict(msgspec.Struct, frozen=True):
 
 
 def reserved_for_queue(gpus: Decimal) -> Aside:
-    """Return the words for the GPUs of a row that are reserved for the queue. They follow a number without these."""
+    """Return the words for the GPUs of a row that are reserved for the queue, to follow a usage without them."""
     return Aside("reserved-for-queue", gpus=gpus) if gpus else Aside("nothing-reserved")
 
 
 def what_renews(when: str, per: str) -> Phrase | str:
-    """Return the words for the end of a budget's period, at which it has new hours if it is `per` day or so."""
+    """Return the words for `when` a budget's period ends; "" without an end.
+
+    A budget with `per`, such as Day, has new hours then. A budget without it ends.
+    """
     if not when:
         return ""
     return Phrase("new-hours", when=when) if per else Phrase("budget-ends", when=when)
 
 
 def row_usage(row: QuotaRow, usage: Usage, reserved: Usage) -> Phrase:
-    """Return the words for the usage of a row, in parts that add up; `reserved` is the part for the queue."""
+    """Return the words for the usage of a row, in parts that add up, or for the hours of a used up budget.
+
+    `reserved` is the part of the usage that is reserved for the queue.
+    """
     if row.spent:
         of = row_name(row.tier, row.flavor)
         renews = what_renews(row.spent.renews, row.spent.per)
@@ -203,9 +210,10 @@ def lacking(tenant: Tenant, tier: str, flavor: str | None, row: QuotaRow | None 
 
 
 def shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """Return the first of the tenant's rows, as `Charge.rows` orders them, that the sum of all charges would overdraw.
+    """Return the shortfall on the first of the tenant's rows that the sum of all charges would overdraw.
 
-    `usage` leaves out the ResourceClaims that they share, because a claim that is in use already adds nothing.
+    `Charge.rows` gives the order. None if every row has room. `usage` leaves out the ResourceClaims that the charges
+    share, because a claim that is in use already adds nothing.
     """
     for row in dict.fromkeys(row for charge in charges for row in charge.rows(tenant)):
         drawing = [each for each in charges if row.counts(each.tier, each.flavor)]
@@ -238,14 +246,17 @@ def own_gpus(charges: Iterable[Charge]) -> Decimal:
 
 
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
-    """Return the row that could not hold the charge even if it were empty."""
+    """Return a row that could not hold the charge even if it were empty; None without one. Budgets are left out."""
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard and not row.spent), None)
 
 
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
 ) -> Iterator[tuple[Tier, Decimal | None]]:
-    """Yield other tiers in which a charge would fit, with the GPUs left, None for no limit; `bounds` limit it too."""
+    """Yield other tiers in which a charge would fit, with the GPUs left before it, None for no limit.
+
+    `bounds` are further limits of the GPUs left, by tier.
+    """
     for tier in tiers:
         rows = Charge(Decimal(0), tier.name, charge.flavor).rows(tenant)
         lefts = [max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows]
@@ -304,7 +315,7 @@ class GangDemand(msgspec.Struct, frozen=True):
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 
     def fewer(self, free: Decimal) -> Phrase | str:
-        """Return how many of its pods would have room, if all are alike and some would."""
+        """Return the words for how many of its pods fit in `free` GPUs; "" if all or none do, or if they differ."""
         each = self.parts[0]
         fit = int(free // each.gpus) if len(self.parts) == 1 and each.gpus else 0
         return Phrase("fewer-fit", count=fit) if 0 < fit < each.count else ""

@@ -36,7 +36,8 @@ _WHOLE = Decimal(1)
 def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
     """Return the parts of GPUs that an annotation asks for, weighted. `whole` are the GPUs of the containers' requests.
 
-    Raises Refused naming the annotation if it can't be read, or if the pod also asks for GPUs in another way.
+    0 without such an annotation. Raises Refused naming the annotation if it can't be read, or if the pod also asks for
+    GPUs in another way.
     """
     asked = next((each for each in policy.shares if pod.metadata.annotations.get(each.annotation)), None)
     if asked is None:
@@ -62,7 +63,10 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
 
 
 def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
-    """Return the name of the container that has the part which these annotations ask for; None if they ask for none."""
+    """Return the name of the container that gets the part of a GPU which the annotations `asking` ask for.
+
+    None if they ask for none.
+    """
     annotations, containers = pod.metadata.annotations, pod.spec.containers
     if not containers or not any(annotations.get(each) for each in asking):
         return None
@@ -86,7 +90,10 @@ _NONE = ("0", 0)
 
 
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
-    """Return the weighted GPUs of a pod; `devices` are those of its resource claims."""
+    """Return the weighted GPUs of a pod; `devices` are those of its resource claims.
+
+    Raises Refused for an amount or a share that can't be read.
+    """
     own = sum((amount * policy.weights[name] for name, amount in asked_of(pod, policy).items()), NOTHING)
     if policy.shares:
         own += share_of(pod, own, policy)
@@ -210,7 +217,7 @@ def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
 
 
 def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
-    """Warn of GPUs that the policy does not list."""
+    """Warn of resources and annotations that look like GPUs and that the policy does not list."""
     warnings, weights = list[AdmissionWarning](), policy.weights
     for name in (*_unlisted(pod, policy), *_annotations(pod, policy)):
         counts = Phrase("not-counted")
@@ -276,7 +283,10 @@ def misstated(pod: Pod, due: str) -> Refusal | None:
 
 
 def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
-    """Return why a ResourceClaim is refused that asks for more GPUs than its pod was admitted with; None if not."""
+    """Return why a ResourceClaim that asks for so many GPUs is refused; None if its pod was admitted with as many.
+
+    `entry` is the claim's name in the pod.
+    """
     most = admitted_with(pod).get(entry, NOTHING)
     if asked <= most:
         return None
@@ -284,7 +294,10 @@ def outgrown(pod: Metadata, entry: str, asked: Decimal) -> Refusal | None:
 
 
 def refusal_of_group_claim(claim: Metadata, asked: Decimal) -> Refusal | None:
-    """Return why a PodGroup's ResourceClaim is refused: it exists before its pods, and stays when they are gone."""
+    """Return why a PodGroup's ResourceClaim is refused: it exists before its pods, and stays when they are gone.
+
+    None for the claim of any other owner.
+    """
     owner = claim.controller
     if owner is None or (owner.group, owner.kind) != POD_GROUP:
         return None

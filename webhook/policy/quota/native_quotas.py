@@ -1,7 +1,7 @@
 """The API server's own limits: ResourceQuotas, a tenant's quota rendered as ResourceQuotas, and ceilings.
 
-Rendered ones never refuse what the TenantQuota admits, except while pods are ending. They leave out what they can't
-express: a namespace has its own, each resource name is counted alone, and a node's model is no scope of a
+Rendered ResourceQuotas never refuse what the TenantQuota admits, except while pods are ending. They leave out what they
+can't express: a namespace has its own, each resource name is counted alone, and a node's model is no scope of a
 ResourceQuota.
 
 Sources: the scopes as the in-tree quota matches them (podMatchesSelector in pkg/quota/v1/evaluator/core/pods.go), and
@@ -59,9 +59,9 @@ class NativeRoom(msgspec.Struct, frozen=True):
 def native_rooms(
     pod: Pod, gpus: Decimal, quotas: Iterable[NativeQuota], policy: TierPolicy, count: Decimal = _ONE
 ) -> Mapping[str, NativeRoom]:
-    """Return the room for so many like pods with so many GPUs together, by tier.
+    """Return the GPUs that so many pods like this one may hold at most, by tier; together they ask for `gpus`.
 
-    A tier that no ResourceQuota counts is missing.
+    A tier is missing if no ResourceQuota counts its pods and a resource that they ask for.
     """
     asked, rooms = asked_of(pod, policy), dict[str, NativeRoom]()
     for quota in quotas:
@@ -76,7 +76,10 @@ def native_rooms(
 
 
 def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
-    """Return the specs of the ResourceQuotas for each of the tenant's namespaces, by name."""
+    """Return the specs of the ResourceQuotas for each of the tenant's namespaces, by name; none without `backstop`.
+
+    A row of a flavor has none, and neither has a row of an unknown tier.
+    """
     specs: dict[str, Tree] = {}
     for row in (each for each in tenant.rows if tenant.backstop and each.flavor is None):
         tier, most = policy.tiers.get(row.tier or ""), min(row.hard, Decimal(MOST_GPUS))

@@ -28,7 +28,7 @@ class QueuedWorkload(msgspec.Struct, frozen=True):
     """A queued workload, or a single pod. `since` is when it was first queued, in RFC 3339.
 
     `uid` is that of the gang, or of the owner that made the pods, or of the pod. `short` is a row that has no room for
-    it, "" for none, and `behind` the position from 1 of the one that it may not pass, 0 for none.
+    it, "" for none. `behind` is the position, from 1, of the workload that it may not pass, 0 for none.
     """
 
     namespace: str
@@ -152,9 +152,10 @@ class NoRoom(msgspec.Struct, frozen=True):
 
 
 def why_queued(gpus: Decimal, tenant: str, no_room: NoRoom | None, before: str, nth: tuple[int, int]) -> Phrase:
-    """Return why a workload with so many GPUs is queued.
+    """Return the words for why a workload with so many GPUs is queued, and for its position.
 
-    `before` is the workload that keeps it back, "" for none, and `nth` its position and the length of the queue.
+    `no_room` is the row without room for it, None if it only waits behind others. `before` is the workload that keeps
+    it back, "" for none. `nth` has the position of the queued workload and the length of the queue.
     """
     place = Phrase("queue-position", place=nth[0], count=nth[1])
     if no_room is not None:
@@ -205,7 +206,9 @@ def would_be_queued(tenant: str, no_room: NoRoom, line: int) -> Phrase:
 
 
 def ends_surge(tree: Tree, row: KindRow) -> str:
-    """Return the setting by which a workload's rollouts replace old pods one by one; "" if they do so already.
+    """Return the setting by which a workload's rollouts replace old pods one by one.
+
+    "" if the rollouts make no pods next to the old ones already, or if they end all old pods first.
 
     Controllers round a percentage up. A `maxUnavailable` of 0 is refused beside a `maxSurge` of 0.
     """

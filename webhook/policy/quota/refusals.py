@@ -117,7 +117,7 @@ def beyond_budgets(charges: Iterable[Charge], tenant: Tenant) -> Iterator[Admiss
 
 
 def _no_room_on(short: Shortfall, tenant: Tenant, what: Phrase | str, fits: Aside) -> Refusal:
-    """Refuse until a row has room, or a budget new hours."""
+    """Return the refusal that holds until a row has room, or a budget has new hours."""
     return Refusal(
         Reason.OVER_QUOTA,
         "budget-used-up" if short.row.spent else "over-quota",
@@ -133,7 +133,10 @@ def _no_room_on(short: Shortfall, tenant: Tenant, what: Phrase | str, fits: Asid
 def _without_hours(
     short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], offered: Mapping[Tier, Decimal | None]
 ) -> Aside:
-    """Return the tiers in which it fits before there are new hours. If it may be demoted, full tiers count too."""
+    """Return the words for the tiers in which the charge fits before the budget has new hours.
+
+    If the charge may be demoted, tiers that are full now count too.
+    """
     if tenant.action(short.row) != "Demote":
         return _would_fit(offered, tenant)
     others = (tier for tier in tiers if tier.name != short.charge.tier)
@@ -161,7 +164,9 @@ def too_large(
     most: Decimal = _NONE,
     now: Collection[Tier] | None = None,
 ) -> Refusal:
-    """Refuse forever: the row is smaller than the request, or than the minimum of a request for `most`.
+    """Return the refusal that holds forever, because the row is smaller than the charge.
+
+    With `most` above the charge, the charge is the least of a request for `most` GPUs.
 
     `now` are the tiers that have room now, if known.
     """
@@ -187,7 +192,7 @@ def no_room_for_gang(
 ) -> Refusal:
     """Return the refusal of a whole gang: what it asks for, what is left, and in which of the tiers it would fit.
 
-    `floor`: it would run with so many, and asks for more.
+    `floor`: the gang needs only the charge that falls short, and asks for more.
     """
     short = _in_the_way(short, gang.charges, tenant)
     row, offered = short.row, short.alternatives(tenant, tiers)
@@ -281,7 +286,7 @@ def _no_room(
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """Yield the charge on each row, under tier and flavor of the first charge.
+    """Yield the charge on each row that counts some of the charges, under tier and flavor of the first of these.
 
     If the charges are not `at_once`, the largest counts, because steps run one after another. For a tenant that
     demotes, the rows of every tier come first, because no lower tier avoids them.
@@ -294,7 +299,7 @@ def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterat
 
 
 def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: str) -> Aside:
-    """Return the tiers that have room now, and where the limits are."""
+    """Return the words for the tiers that have room now, with the GPUs left, and for where the limits are."""
     offers = tuple(
         Phrase("offer-unlimited", tier=tier.name) if left is None else Phrase("offer", tier=tier.name, left=left)
         for tier, left in offered.items()
@@ -304,7 +309,7 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
 
 
 def _would_ever_fit(ever: Collection[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
-    """Return the tiers that could hold it, first those that have room now."""
+    """Return the words for the tiers that could `ever` hold a charge, first those that have room `now`."""
     roomy = tuple(tier.name for tier in ever if tier in now)
     full = tuple(tier.name for tier in ever if tier not in now)
     later = Phrase("would-fit-later", tiers=full) if full else ""

@@ -67,7 +67,10 @@ def is_active(row: QuotaRow, policy: TierPolicy) -> bool:
 def usage_status(
     tenant: Tenant | None, count: Count, before: Status, active: Callable[[QuotaRow], bool] = lambda _: True
 ) -> Status:
-    """Return the usage fields of the status; `before` is the previous status."""
+    """Return the usage fields of the status; `before` is the previous status, whose usage stays if pods can't be seen.
+
+    A row that is not `active` is shown as such. A tenant that is charged elsewhere has no usage.
+    """
     if tenant is None or tenant.charged_elsewhere:
         return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
     if count.stale:
@@ -103,7 +106,7 @@ class Overlap(msgspec.Struct, frozen=True):
     namespaces: tuple[str, ...]
 
     def warning(self, most: int) -> AdmissionWarning:
-        """Return the words for the author of the tenant, with so many namespaces."""
+        """Return the warning for the author of the tenant. It names `most` namespaces, and counts the rest."""
         first, second = by_age([self.tenant, self.other])
         if not (first.created and second.created):
             applies = "the one that was created first applies"
@@ -116,7 +119,10 @@ class Overlap(msgspec.Struct, frozen=True):
 
 
 def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
-    """Return the overlap of each tenant that has one, with the oldest tenant that selects the same namespaces."""
+    """Return by name the overlap of each tenant that loses namespaces, with the older tenant that wins them.
+
+    If a tenant loses namespaces to several others, its overlap is that with the winner of the first such namespace.
+    """
     lost: dict[Tenant, dict[Tenant, list[str]]] = {}
     ranked = by_age(tenants)
     for namespace in namespaces:
@@ -279,8 +285,9 @@ def tenant_warnings(
     policy: TierPolicy,
     coming: Collection[str] = (),
 ) -> Iterator[AdmissionWarning]:
-    """Yield the warnings about a TenantQuota and its overlap with others. Without `namespaces` its selector is skipped.
+    """Yield the warnings about a TenantQuota and its overlap with others.
 
+    Without `namespaces`, its selector is not checked.
     `coming`: tiers and flavors of a policy that is not active yet.
     """
     ranked = by_age([tenant, *others])
@@ -320,9 +327,9 @@ def tenant_warnings(
 
 
 def _by_rank(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
-    """Warn of tiers that the tenant names and may not use, and of a demotion to none.
+    """Warn of tiers above the ceiling that the tenant names, of a demotion to no tier, and of one to no lower tier.
 
-    The API server refuses those next to `allowedTiers`. An unknown maxTier has a warning of its own.
+    The API server refuses tiers that are not among `allowedTiers`. An unknown maxTier has a warning of its own.
     """
     rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
     listed = ((f"spec.demoteTo[{index}]", name) for index, name in enumerate(tenant.demote_to))

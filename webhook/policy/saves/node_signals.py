@@ -19,9 +19,10 @@ _RANKS = {urgency: rank for rank, urgency in enumerate(get_args(Urgency))}
 
 
 def signals_with(entries: Iterable[Mapping[str, Any]]) -> tuple[NodeSignal, ...]:
-    """Return the table with the policy's rows. One with a known id replaces only the fields that it has.
+    """Return the table with the policy's `entries`. An entry with a known id replaces only the fields that it has.
 
-    `ignore` takes a row out. Rows of the policy come first, so that one of them counts before an equally urgent other.
+    `ignore` takes a row out. Rows with an entry come first, so that one of them counts before another row that is as
+    urgent and has the same notice.
     """
     rows, own = {row.id: row for row in BUILT_IN}, dict[str, NodeSignal]()
     for entry in entries:

@@ -67,7 +67,7 @@ class Training(msgspec.Struct, frozen=True):
 
     @property
     def has_saved_for_eviction(self) -> bool:
-        """Tell whether it has finished a request to save before it is evicted, be it the first or another try."""
+        """Tell whether it has finished a request to save before it is evicted, also if that save failed."""
         return _is_try_of(f"eviction-{self.evicted_at}", self.finished)
 
     def work(self, now: float) -> float:
@@ -153,7 +153,8 @@ def chosen(
 ) -> Iterator[Due]:
     """Yield what is asked now: each save that can begin within `ahead` seconds, at a time when there is room for it.
 
-    `trainings` are those that nobody has asked yet, and `under_way` the requests that have not been answered.
+    `trainings` are those that nobody has asked yet, and `under_way` the requests that have not been answered. The time
+    `at` of a yielded request is when its save begins. That is not before the first `next_report` of the run's pods.
     """
     # 1. All pods of a run are asked together, as early as the first of them.
     asked = ((each, requested(each)) for each in trainings)

@@ -32,7 +32,10 @@ def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
 
 
 def with_selector(tree: Tree, selector: Mapping[str, str]) -> Tree:
-    """Return a pod as it reaches the webhook, because the plugin adds the selector before."""
+    """Return a pod's JSON as it reaches the webhook, because the plugin adds the namespace's selector before.
+
+    Labels in the pod's own node selector stay.
+    """
     spec = tree.get("spec")
     if not selector or not isinstance(spec, dict):
         return tree

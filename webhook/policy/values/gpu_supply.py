@@ -34,7 +34,11 @@ class EvictionScope(msgspec.Struct, frozen=True):
     devices: bool = False
 
     def has(self, name: str, weights: Weights) -> bool:
-        """Tell whether kube-scheduler evicts for a resource on some node; True if unknown."""
+        """Tell whether kube-scheduler evicts for a resource on some node.
+
+        True if no DeviceClass may serve the resource. If the nodes are unknown, True too, except for the implicit name
+        of a DeviceClass.
+        """
         if self.devices or not weights.has_class(name):
             return True
         if name.startswith(IMPLICIT_CLAIM):

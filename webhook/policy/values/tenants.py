@@ -74,7 +74,7 @@ class QuotaRow(msgspec.Struct, frozen=True):
 
     @property
     def has_queue(self) -> bool:
-        """Tell whether pods beyond it are queued."""
+        """Tell whether the row itself queues the pods beyond it, whatever the tenant does beyond other rows."""
         return self.on_exceed == "Hold"
 
     @property
@@ -117,7 +117,7 @@ class Budget(msgspec.Struct, frozen=True):
 
     @property
     def row(self) -> QuotaRow:
-        """The row that it is once it is used up, without the time of new hours."""
+        """The row that stands for the budget once it is used up, without the time of new hours."""
         return QuotaRow(
             Decimal(0), self.tier, self.flavor, self.on_exhausted, SpentBudget(self.gpu_hours, self.gpu_hours)
         )
@@ -145,7 +145,8 @@ class Tenant(msgspec.Struct, frozen=True):
     reserves free GPUs; None for no end. `demote_to` are the tiers that it may be demoted to, in the order of choice;
     empty for those of the policy. `demoted_before`: it no longer demotes, and gangs that it demoted still exist.
 
-    `rows` have the GPUs of the grants that apply now, and `rows_of_spec` are without them, where there are any.
+    `rows` have the GPUs of the grants that apply now. `rows_of_spec` are the rows without these GPUs; none for a tenant
+    without budgets and grants.
     `spent` are the rows of budgets that are used up. `budgets` and `grants` are those of the spec.
     """
 

@@ -52,7 +52,10 @@ class Tiers:
         return self._by_class.get(class_name)
 
     def reached_by(self, value: int) -> Tier | None:
-        """Return the highest tier that a priority value reaches. A class outside the tiers counts as that tier."""
+        """Return the highest tier that a priority value reaches; None below all tiers.
+
+        A class outside the tiers counts as that tier.
+        """
         return next((tier for tier in self._ranked if tier.value <= value), None)
 
     def rank(self, name: str | None) -> int:
@@ -139,8 +142,9 @@ def _conflicts(
 
 
 def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: bool) -> list[Disagreement]:
-    """Return why pods of some tiers of the active policy are refused: a class differs, or the active one is gone.
+    """Return what is wrong with the classes of the active policy: one differs, is the default, or is gone.
 
+    A tier's pods are refused if its active class differs or is gone. A class that is not active may be gone.
     The policy is right and the class is wrong, so the remedy is to have the chart make the class again.
     """
     due = {tier.name: active_class(tier, adoption=adoption) for tier in tiers}

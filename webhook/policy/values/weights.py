@@ -132,11 +132,11 @@ NOTHING, WHOLE = Decimal(0), Decimal(1)
 
 
 class Weights:
-    """GPUs per unit, by resource name. `name in weights` tells whether it counts.
+    """GPUs per unit, by resource name. `name in weights` tells whether the resource counts.
 
     `listed` are those of the policy, device classes by their implicit names; `classes` are those of the cluster. An
-    unknown class counts whole, because it may be a GPU's once it exists. Resources with GPU-like names do too, if
-    `unlisted` ones count.
+    unknown class counts whole, because it may be a GPU's once it exists. If `unlisted` resources count, those with
+    GPU-like names have a weight too: whole, or less for a MIG slice.
     """
 
     def __init__(self, listed: Mapping[str, Decimal], classes: Mapping[str, DeviceClass], *, unlisted: bool) -> None:
@@ -221,15 +221,15 @@ class Weights:
         return gpus(value, field, None if name in self.listed else self._units(name))
 
     def is_part(self, name: str) -> bool:
-        """Tell whether it may describe GPUs of another resource, and the policy does not weigh it."""
+        """Tell whether a resource may describe GPUs of another one, and the policy does not weigh it."""
         return self._units(name) is not None
 
     def is_whole(self, name: str) -> bool:
-        """Tell whether one unit is a whole GPU or more, not a part."""
+        """Tell whether one unit of a resource is a whole GPU or more, not a part."""
         return self._units(name) in (None, SAME)
 
     def is_described_by_another(self, name: str, asked: Collection[str]) -> bool:
-        """Tell whether it only says how much of a GPU is asked for, while another resource says how many."""
+        """Tell whether a resource only says how much of a GPU is asked for, while another of `asked` says how many."""
         units = self._units(name)
         if units is None or units == SAME:
             return False
@@ -237,7 +237,7 @@ class Weights:
         return any(self._units(each) is None or (units == VARIES and self._units(each)) for each in others)
 
     def is_accelerator(self, name: str) -> bool:
-        """Tell whether the policy counts it; if not listed, whether it is of a DeviceClass or looks like a GPU."""
+        """Tell whether the policy counts a resource; if not listed, whether it has a DeviceClass or a GPU's name."""
         listed = self.listed.get(name)
         return self.is_of_class(name) or looks_like_accelerator(name) if listed is None else listed > 0
 
@@ -248,7 +248,7 @@ class Weights:
         return units_of(name) if self.is_unlisted(name) else None
 
     def has_class(self, name: str) -> bool:
-        """Tell whether a DeviceClass may serve it, so that nodes need not list it."""
+        """Tell whether a DeviceClass may serve a resource, so that nodes need not list it."""
         return name.startswith(IMPLICIT_CLAIM) or name in self._by_resource
 
     def class_of(self, name: str) -> str:
@@ -259,11 +259,11 @@ class Weights:
         return max(named, key=lambda each: self._classes[each].created, default="")
 
     def is_of_class(self, name: str) -> bool:
-        """Tell whether it is asked of a DeviceClass, which gives its weight."""
+        """Tell whether a DeviceClass may serve a resource and gives its weight, because the policy does not list it."""
         return self.has_class(name) and name not in self.listed
 
     def is_unlisted(self, name: str) -> bool:
-        """Tell whether it looks like GPUs, but has no known weight."""
+        """Tell whether a resource has a GPU's name, but no weight of the policy or of a DeviceClass."""
         return not (name in self.listed or self.is_of_class(name)) and looks_like_accelerator(name)
 
     def _of_profile(self, profile: str) -> Decimal:

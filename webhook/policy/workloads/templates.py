@@ -27,10 +27,10 @@ _PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
-    """A template of a workload as its pod, with their number. `path` is its place in the workload.
+    """A template of a workload, as its unchecked pod. `path` is the template's place in the workload.
 
-    `least`: how many of them a gang needs. `passed` are labels and annotations that are written on the way to the pods,
-    the nearest to them first.
+    `count` is the number of such pods, and `least` how many of them a gang needs. `passed` are labels and annotations
+    that are written on the way to the pods, the nearest to the pods first.
     """
 
     path: str

@@ -51,7 +51,7 @@ class Member(msgspec.Struct, frozen=True):
     makers: tuple["Workload", ...] = ()
 
     def placed(self, refusal: Refusal) -> Refusal:
-        """Return a refusal that names the template's field instead of the pod's."""
+        """Return a refusal that names the template's field instead of the pod's; any other refusal unchanged."""
         of_the_pod = not refusal.place and refusal.field.startswith(_OF_A_POD)
         return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
 
@@ -101,7 +101,7 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 def gang_among(owners: Sequence[Workload]) -> Workload | None:
-    """Return the workload whose pods need one another: the outermost such owner."""
+    """Return the workload whose pods need one another, the outermost of such owners; None without one."""
     return next((each for each in reversed(owners) if each.row.gang), None)
 
 
