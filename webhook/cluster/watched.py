@@ -194,6 +194,7 @@ class NodeInformer(Reflectors):
         self._keys: frozenset[str] = frozenset()
         self._labels: dict[str, Labels] = {}
         self._there: frozenset[str] | None = None
+        self._listed = False
         self._listeners: list[Callable[[str], None]] = []
         source = Source(_NODES, metadata_only=not plugins)
         self._reflector: Reflector[Labels] = Reflector(client, source, self._projected, self._update, self._replace)
@@ -210,7 +211,7 @@ class NodeInformer(Reflectors):
     @property
     def there(self) -> frozenset[str] | None:
         """The followed keys that some node has; None while the nodes are not known."""
-        if not self.started or not self.synced:
+        if not self.started or not self._listed:
             return None
         if self._there is None:
             self._there = frozenset(key for each in self._labels.values() for key in each)
@@ -221,6 +222,7 @@ class NodeInformer(Reflectors):
         before, self._keys = self._keys, frozenset(keys)
         if self._keys == before:
             return
+        self._listed = False  # until the nodes have been read by these keys
         self._reflector.relist()
         if not before:
             self.start()
@@ -252,6 +254,7 @@ class NodeInformer(Reflectors):
                 listener(name)
 
     def _replace(self, found: Mapping[str, Labels]) -> None:
+        self._listed = bool(self._keys)
         for name in self._labels.keys() | found.keys():
             self._update(name, found.get(name))
 

@@ -98,7 +98,7 @@ def _parts(charge: Charge, uid: str) -> Iterator[tuple[str, Decimal]]:
         yield f"claim {claim}", gpus
 
 
-VacantSlots = Callable[[float], Awaitable[Iterable[tuple[str, Placed]]]]
+EndedPods = Callable[[float], Awaitable[Iterable[tuple[str, Placed]]]]
 """Returns the pods that still exist and have ended after a time, by uid. Raises ApiError."""
 
 
@@ -112,7 +112,7 @@ class BudgetMeters:
 
     tenants: Watched
     placed: Callable[[], Iterable[tuple[str, Placed]]]
-    ended: VacantSlots
+    ended: EndedPods
     knows: Callable[[], bool]
     now: Callable[[], float]
     changed: Callable[[str], None]

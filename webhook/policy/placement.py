@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from webhook.objects.pods import Pod
-from webhook.objects.view import Tree
+from webhook.objects.view import Tree, listed
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Placement, Scheduling, TierPolicy
 from webhook.policy.values.tiers import Tier
@@ -115,7 +115,7 @@ def plan_placement(pod: Pod, facts: Facts, kinds: KindTable, placement: Placemen
     # A toleration without a key is for every taint, and one without an effect for all effects.
     own = [
         tuple(each.get(field) or None for field in ("key", "effect"))
-        for each in pod.spec.tolerations or ()
+        for each in listed(pod.spec.tolerations)
         if isinstance(each, dict)
     ]
     missing = tuple(

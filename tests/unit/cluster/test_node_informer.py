@@ -76,4 +76,7 @@ async def test_what_device_plugins_have_is_known_by_the_resources_that_are_follo
         assert plugins.there == {gpu}
         await api.bring("DELETED", with_plugin("b"), NODES)
         assert plugins.there == frozenset()
+        plugins.follow({gpu, other})
+        assert plugins.there is None, "the nodes are read again, by these keys"
+        await until(lambda: plugins.there == {gpu, other})
     await plugins.stop()
