@@ -30,7 +30,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The URL by which the API server finds it."""
+        """The URL by which the API server finds the webhook."""
         return f"https://127.0.0.1:{self.port}/{self.secret}"
 
 
@@ -55,7 +55,7 @@ def start_webhook(cluster: Cluster, address: Address, *options: str, restarts: b
 
 
 def wait_until_ready(process: Process, address: Address) -> None:
-    """Wait for its /readyz; ProcessError if it ends, or takes too long."""
+    """Wait for the /readyz of the webhook; ProcessError if the process ends, or takes longer than READY_SECONDS."""
 
     def is_ready() -> bool:
         process.check()

@@ -1,4 +1,4 @@
-"""How a test gets its cluster, or says why it has none."""
+"""Starts the cluster of a test, or says why there is none."""
 
 import os
 from collections.abc import Iterator

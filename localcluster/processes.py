@@ -34,7 +34,7 @@ class Process:
             self.popen = detached(self.command, self.log.parent, output)
 
     def check(self) -> None:
-        """Raise ProcessError if it ended."""
+        """Raise ProcessError if the process ended."""
         if self.popen.poll() is not None:
             raise self.failure(f"ended with {self.popen.returncode}")
 
@@ -44,7 +44,7 @@ class Process:
         return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
 
     def stop(self) -> None:
-        """Ask it to end, a paused one too, wait, and kill it after that."""
+        """Ask the process to end, a paused one too, and kill it after STOP_SECONDS."""
         self.popen.terminate()
         self.popen.send_signal(signal.SIGCONT)
         try:
@@ -85,7 +85,7 @@ class ProcessGroup:
         self._tell_reaper(f"{pid}\n")
 
     def named(self, name: str) -> Process:
-        """Return one of them."""
+        """Return the running process of that name; StopIteration if there is none."""
         return next(each for each in self._running if each.name == name)
 
     def restart(self, name: str) -> Process:

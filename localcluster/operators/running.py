@@ -52,17 +52,17 @@ class RunningOperator:
         return self.folder / self.operator.mounted_at
 
     def start(self) -> None:
-        """Start it again after its end, and wait until it works; ProcessError if it doesn't."""
+        """Start the operator again after its end, and wait until it works; ProcessError if it doesn't."""
         self.process = self.cluster.processes.start(self.operator.name, self._command)
         self._wait_until_it_works()
 
     def kill(self) -> None:
-        """Kill it at once; what it has applied stays."""
+        """Kill the operator at once; what it has applied stays."""
         self.process.popen.kill()
         self.cluster.processes.end(self.process)
 
     def end(self) -> None:
-        """Stop it, and delete its webhook configurations."""
+        """Stop the operator if it runs, and delete its webhook configurations."""
         if self.process.popen.poll() is None:
             self.cluster.processes.end(self.process)
         uninstall_webhooks(self.cluster, self._applied)
