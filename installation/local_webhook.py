@@ -48,7 +48,7 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 
 
 def start_webhook(cluster: Cluster, address: Address, *options: str, restarts: bool = False) -> Process:
-    """Start `gpu-tiers serve` with the policy that the chart installed and these options; wait for its /readyz."""
+    """Start `gpu-tiers serve` with the policy that the chart installed and `options`; wait for its /readyz."""
     process = cluster.processes.start("gpu-tiers", serve(cluster, address, *options), restarts=restarts)
     wait_until_ready(process, address)
     return process

@@ -14,7 +14,7 @@ from listener.mark import Mark, marks_of
 from listener.protocol import read_json, remove, say, write_json
 
 ERRORS = 2
-"""A checkpoint is left after so many resumes that raised before a step ..."""
+"""A checkpoint is given up after so many resumes that raised before a step ..."""
 STARTS = 5
 """... or so many in all: killed for memory, or evicted again and again."""
 
@@ -31,7 +31,7 @@ class Tries:
         return self.errors >= ERRORS or self.starts >= STARTS
 
     def count(self, starts: int = 0, errors: int = 0) -> None:
-        """Write what was read plus these, so that ranks that share a disk count once."""
+        """Write what was read plus these: ranks that share a disk and read at once count once."""
         write_json(self.note, {"starts": self.starts + starts, "errors": self.errors + errors})
 
     def forget(self) -> None:

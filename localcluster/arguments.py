@@ -14,7 +14,7 @@ from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
 EXPECTED_ERRORS = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
-"""Errors that are printed in one line, without a traceback."""
+"""Errors of which only the text is printed, without a traceback."""
 
 
 def add_up_and_down(commands: Any) -> list[argparse.ArgumentParser]:

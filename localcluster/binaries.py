@@ -107,7 +107,7 @@ def found(binary: Binary) -> Path | None:
 
 
 def from_assets(binary: Binary) -> Path | None:
-    """Return the path in $KUBEBUILDER_ASSETS (envtest's folder) of a binary that says exactly the wanted version."""
+    """Return the path in $KUBEBUILDER_ASSETS (envtest's folder) if that binary says exactly this version, else None."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     path = Path(assets or "") / binary.name
     if not assets or not binary.version_arguments or not os.access(path, os.X_OK):

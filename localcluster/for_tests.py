@@ -40,7 +40,7 @@ def missing(reason: str) -> NoReturn:
 
 
 def announce(config: pytest.Config, line: str) -> None:
-    """Print a line to the terminal while the tests run; with several processes, when each of them ends."""
+    """Print a line to the terminal while the tests run; a worker of pytest-xdist stores it for its own end."""
     if hasattr(config, "workeroutput"):
         config.workeroutput.setdefault("announced", []).append(line)
         return

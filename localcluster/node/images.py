@@ -31,7 +31,7 @@ OWN_MOUNTS = ("unshare", "--mount")
 
 
 def python_image(progress: str = "") -> Path:
-    """Return the archive of the base, made by debootstrap; NodeError with its last lines."""
+    """Return the archive of the base, made by debootstrap if missing; NodeError with the last lines of a failure."""
     what = f"{progress}making a base image of Debian {SUITE} (once; about {BASE_MINUTES:g} min)"
     return stored(base_archive(), what, make_base)
 

@@ -24,7 +24,7 @@ Tree = dict[str, Any]
 
 
 def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
-    """Apply an operator's manifests, the CRDs first; its webhook listens on that port. Return what was applied."""
+    """Apply an operator's manifests: namespaces, CRDs, then the rest, with its webhook on `port`. Return them."""
     objects = [redirected(each, port) for each in rendered(operator) if each["kind"] not in NOT_APPLIED]
     crds = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
     apply(cluster, [each for each in objects if each["kind"] == "Namespace"])
@@ -81,7 +81,7 @@ def kustomized(folder: Path) -> str:
 
 
 def module_folder(operator: Operator, other: str = "") -> Path:
-    """Return the folder in Go's module cache of the operator's module or `other`, fetched if missing; or BinaryError."""
+    """Return the folder in Go's module cache of the operator's module or `other`, fetched first; or BinaryError."""
     module = other or operator.module
     command = [*compiler(), "mod", "download", "-json", module]
     folder = MODULES / operator.binary.module

@@ -48,7 +48,7 @@ class RunningOperator:
 
     @property
     def certificates(self) -> Path:
-        """The folder where its webhook looks for its certificate."""
+        """The folder where the operator's webhook looks for its certificate."""
         return self.folder / self.operator.mounted_at
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class RunningOperator:
         uninstall_webhooks(self.cluster, self._applied)
 
     def log(self) -> str:
-        """Return its whole log."""
+        """Return the whole log of the operator."""
         return self.process.log.read_text(errors="replace")
 
     def _command_of(self, program: Path) -> list[str]:
