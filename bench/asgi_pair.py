@@ -29,7 +29,7 @@ class Review(msgspec.Struct):
 
 
 def pair(patch: str) -> ASGIApp:
-    """Return both webhooks."""
+    """Return both webhooks as one ASGI app; `patch` is the JSON patch that /mutate answers."""
     read = msgspec.json.Decoder(Review).decode
     given: dict[str, Any] = {"/mutate": {"patchType": "JSONPatch", "patch": patch.encode()}, "/validate": {}}
     head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}

@@ -40,7 +40,7 @@ COMMANDS = (
 
 @dataclass(frozen=True)
 class Object:
-    """Something that owns pods, or nothing but its place."""
+    """A workload in etcd, with the fields by which the objects that it makes name it."""
 
     kind: str
     plural: str
@@ -49,7 +49,7 @@ class Object:
     uid: str
 
     def stored(self, **fields: object) -> tuple[str, Tree]:
-        """Return its key in etcd, and the object."""
+        """Return its key in etcd, and the object with these further fields, such as `spec`."""
         metadata = {"name": self.name, "namespace": self.namespace, "uid": self.uid}
         metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
         return f"{self.plural}/{self.namespace}/{self.name}", {
@@ -61,13 +61,13 @@ class Object:
 
     @property
     def owner(self) -> list[Tree]:
-        """The reference of what it makes."""
+        """The ownerReferences of the objects that it makes."""
         about = {"apiVersion": GROUPS[self.plural], "kind": self.kind, "name": self.name, "uid": self.uid}
         return [{**about, "controller": True}]
 
 
 def main() -> None:
-    """Print the table."""
+    """Fill a control plane, run the commands, and print the table and the goals."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as cluster:
         install_chart(cluster)
         cluster.kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "zz-gpu-tiers")
@@ -90,7 +90,10 @@ def _is_seen(cluster: ControlPlane) -> bool:
 
 
 def row(name: str, arguments: tuple[str, ...]) -> str:
-    """Run a command, and measure it (Linux: getrusage(2), ru_maxrss in KiB)."""
+    """Run a command; return its line of the table: seconds, CPU seconds, most MiB (Linux: getrusage(2), KiB).
+
+    SystemExit if the command ends with neither 0 nor 1.
+    """
     began = time.monotonic()
     program = Path(sys.executable).parent / "gpu-tiers"
     process = Popen([program, *arguments], stdout=DEVNULL)
@@ -102,7 +105,7 @@ def row(name: str, arguments: tuple[str, ...]) -> str:
 
 
 def objects() -> Iterator[tuple[str, Tree]]:
-    """Workloads and their pods; every fourth Job is from before gpu-tiers."""
+    """Yield workloads, most with their pods, by their keys in etcd; every fourth Job is from before gpu-tiers."""
     for number in range(JOBS):
         job = _object("Job", "jobs", number, f"train-{number}")
         yield job.stored(spec={"parallelism": PODS_PER_JOB, "completions": PODS_PER_JOB, "template": _template(job)})

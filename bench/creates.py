@@ -61,7 +61,7 @@ GPUS = "1000000"
 GANG_OF, GANGS = 64, 2
 """Pods of a gang, and gangs in a round."""
 PAUSE_SECONDS = 0.5
-"""After many creates, so that nobody measures what follows from another's."""
+"""After many creates, so that no case is measured while the work of another goes on."""
 SPREAD = [f"tenant-{number}" for number in range(TENANTS)]
 BARE = {NOTHING: "nothing", QUOTA: "quota", POLICIES: "policies", GO_PAIR: "go-pair", ASGI_PAIR: "asgi-pair"}
 OURS = ["direct", "unbounded", *SPREAD, "gangs"]
@@ -79,7 +79,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Load:
-    """The number of creates, of clients at each place, and of turns in a round."""
+    """A pod to create, and where: `creates` by `clients` at each place, `turns` times in a round, for each case."""
 
     what: str
     clients: int
@@ -89,7 +89,7 @@ class Load:
     places: dict[str, Place]
 
     async def put(self, servers: dict[int, ApiServer], taken: Taken, turns: int) -> None:
-        """Put it on all places in turns."""
+        """Create the pods at all places in turns, `turns` times, and add the samples to `taken`."""
         query = "" if self.what == REAL else "?dryRun=All"
         for _ in range(turns):
             for case, place in self.places.items():
@@ -120,7 +120,7 @@ def loads() -> Iterator[Load]:
 
 
 async def gang(server: ApiServer, replicas: int, taken: Taken) -> None:
-    """Pods that nobody makes, then a Job, and at once its pods, as a controller makes them."""
+    """Measure pods that nobody makes, then a Job until one is created, and its pods as a controller makes them."""
     pods, jobs = "/api/v1/namespaces/gangs/pods", "/apis/batch/v1/namespaces/gangs/jobs"
     lone, members = (taken[Key(GANG, WORKERS, ours(replicas, each))] for each in (LONE, MEMBER))
     job = taken[Key(GANG, ALONE, ours(replicas, JOB))]
@@ -146,7 +146,7 @@ def job_of(pods: int) -> Tree:
 
 
 async def measure(servers: dict[int, ApiServer], rounds: int) -> Taken:
-    """Rounds of all loads, after a shorter one that doesn't count."""
+    """Return the samples of rounds of all loads and gangs, after a shorter round that doesn't count."""
     for number in range(rounds + 1):
         if number <= 1:
             taken: Taken = defaultdict(Samples)
@@ -197,7 +197,10 @@ def gives_a_class(cluster: ControlPlane, namespace: str) -> bool:
 
 
 def run(rounds: int) -> tuple[str, Run]:
-    """One run, on control planes of its own; the version of Kubernetes with it."""
+    """Return the version of Kubernetes and the figures of one run, on new control planes.
+
+    SystemExit if the ResourceQuota has counted nothing.
+    """
     began = time.monotonic()
     with ExitStack() as stack:
         clusters = {replicas: started(replicas, stack)[0] for replicas in (1, 3)}
@@ -212,14 +215,14 @@ def run(rounds: int) -> tuple[str, Run]:
 
 
 def figure(key: Key, samples: Samples) -> Figure:
-    """Return the figure of a case."""
+    """Return the figure of a case: the median of its rates, and p50 and p99 of its latencies."""
     ordered = sorted(samples.latencies)
     p50, p99 = (round(ordered[int(len(ordered) * part)], 4) for part in (0.5, 0.99))
     return Figure(key, round(statistics.median(samples.rates), 2), p50, p99, samples.again)
 
 
 def main() -> None:
-    """Print the tables; keep the figures where that is asked for."""
+    """Measure all runs, print the tables, and write the figures to the file of --keep."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1, help="each on new control planes")
     parser.add_argument("--rounds", type=int, default=4, help="of a run")

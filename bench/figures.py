@@ -41,7 +41,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Figure:
-    """Creates a second, milliseconds of a create, and how many were told to try again."""
+    """Creates a second, p50 and p99 of a create in milliseconds, and how many creates were told to try again."""
 
     key: Key
     rate: float
@@ -58,7 +58,7 @@ class Run:
     figures: list[Figure]
 
     def of(self, key: Key) -> Figure:
-        """One of them."""
+        """Return the figure of a key; StopIteration if it was not measured."""
         return next(each for each in self.figures if each.key == key)
 
 
@@ -70,7 +70,7 @@ class Measured:
     runs: list[Run]
 
     def write(self, file: Path) -> None:
-        """Keep it."""
+        """Write the values to a file, as JSON."""
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
@@ -88,13 +88,13 @@ class Spread:
     most: float
 
     def text(self, digits: int) -> str:
-        """Return the figure in words; one run has no spread."""
+        """Return the median with so many digits, and the least and the most if they differ."""
         median, least, most = (f"{each:,.{digits}f}" for each in (self.median, self.least, self.most))
         return median if least == most else f"{median} ({least}\N{EN DASH}{most})"
 
 
 def spread(values: list[float]) -> Spread:
-    """Over the runs."""
+    """Return the median, the least and the most of values, one of each run."""
     return Spread(statistics.median(values), min(values), max(values))
 
 
@@ -113,7 +113,7 @@ class Bar:
         return value - getattr(run.of(self.above), self.field) if self.above else value
 
     def spread(self, runs: list[Run]) -> Spread:
-        """Over the runs."""
+        """Return the spread of the value over the runs."""
         return spread([self.value(run) for run in runs])
 
 
@@ -127,7 +127,7 @@ class Goal:
     at_least: bool = False
 
     def ratio(self, runs: list[Run]) -> Spread:
-        """Over the runs."""
+        """Return the spread of the ratio of both quantities over the runs."""
         return spread([self.of.value(run) / self.against.value(run) for run in runs])
 
     def is_met(self, runs: list[Run]) -> bool:

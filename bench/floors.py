@@ -37,7 +37,7 @@ Tree = dict[str, Any]
 
 
 def only_in(namespace: str) -> Tree:
-    """A namespaceSelector."""
+    """Return a namespaceSelector for one namespace."""
     return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
 
 
@@ -61,7 +61,7 @@ def policies(namespace: str) -> Iterator[Tree]:
 
 
 def pair(cluster: ControlPlane, namespace: str, *command: str) -> Iterator[Tree]:
-    """Start two webhooks that do the least; their configurations."""
+    """Start `command`, a server of two minimal webhooks; yield their configurations for GPU pods of a namespace."""
     folder = cluster.folder / namespace
     authority = base64.b64encode(make_files(folder, ["127.0.0.1"]).ca).decode()
     (port,) = free_ports(1)
@@ -81,7 +81,7 @@ def pair(cluster: ControlPlane, namespace: str, *command: str) -> Iterator[Tree]
 
 
 def install(cluster: ControlPlane, quota: str) -> None:
-    """Install each for the namespace of its name, a ResourceQuota of so many GPUs for "quota"."""
+    """Install each reference for the namespace of its name; "quota" gets a ResourceQuota of `quota` GPUs."""
     hard = {"requests.nvidia.com/gpu": quota}
     metadata = {"name": "gpus", "namespace": "quota"}
     create(
@@ -102,7 +102,7 @@ def create(cluster: ControlPlane, *trees: Tree) -> None:
 
 
 def call_directly(cluster: ControlPlane, namespace: str, balancer: int, replica: Replica) -> None:
-    """Let the API server call the replica itself in that namespace, as it calls the pairs, and not the balancer."""
+    """Let the API server call the replica in that namespace, as it calls the pairs, and not the port `balancer`."""
     for kind in KINDS.values():
         behind = cluster.kubectl("get", kind, "zz-gpu-tiers", "--output=json").json()
         direct = admission(kind, namespace, webhooks=deepcopy(behind["webhooks"]))

@@ -38,7 +38,7 @@ EMPTY_LEASE: Tree = {
     "kind": "Lease",
     "metadata": {"name": "gpu-tiers", "namespace": "gpu-tiers"},
 }
-"""As the chart makes it: whoever finds it leads as after an installation."""
+"""The Lease as the chart makes it: the replica that finds it leads as after an installation."""
 
 
 def main() -> None:
@@ -59,14 +59,14 @@ def main() -> None:
 
 @dataclass
 class Replica:
-    """A process, and the time at which it was started."""
+    """A process, the time at which it was started, and the seconds until it was ready."""
 
     process: Process
     began: float
     ready: float
 
     def mib(self, field: str) -> float:
-        """Memory that it has (VmRSS), or had at most (VmHWM); Linux: proc(5)."""
+        """Return the MiB that the process has (`field` VmRSS), or had at most (VmHWM); Linux: proc(5)."""
         status = Path(f"/proc/{self.process.popen.pid}/status").read_text()
         return int(status.split(f"{field}:")[1].split()[0]) / 1024
 
@@ -77,7 +77,7 @@ class Replica:
 
 
 def measure(cluster: ControlPlane, address: Address, size: int) -> None:
-    """A leader, which begins as after an installation, and a follower."""
+    """Start a leader as after an installation, and a follower; print their lines of the table, and end both."""
     leader = start(cluster, "leader", address)
     wait_until(lambda: counted(cluster) == size, 300, "the count of all pods", pause=0.5)
     after = time.monotonic() - leader.began
@@ -92,7 +92,7 @@ def measure(cluster: ControlPlane, address: Address, size: int) -> None:
 
 
 def start(cluster: ControlPlane, name: str, address: Address) -> Replica:
-    """Start one, and wait until it is ready."""
+    """Start a replica, and wait until it is ready; TimeoutError after two minutes."""
     command = serve(cluster, address, f"--identity={name}", "--log-level=warning")
     began = time.monotonic()
     process = cluster.processes.start(name, command)
@@ -101,7 +101,7 @@ def start(cluster: ControlPlane, name: str, address: Address) -> Replica:
 
 
 def counted(cluster: ControlPlane) -> int:
-    """The GPUs that all accounts say are used."""
+    """Return the GPUs that the totals of all TenantQuotas say are used."""
     found = cluster.kubectl("get", "tenantquota", "-o=jsonpath={.items[*].status.usage[0].used}").stdout
     return sum(map(int, found.split()))
 
@@ -155,14 +155,14 @@ def write_objects(cluster: ControlPlane, objects: Iterable[tuple[str, Tree]]) ->
 
 
 def put(written: tuple[str, Tree]) -> Tree:
-    """The write of one object."""
+    """Return the request by which etcd writes one object."""
     key, tree = written
     pair = {"key": f"/registry/{key}", "value": json.dumps(tree)}
     return {"requestPut": {field: base64.b64encode(text.encode()).decode() for field, text in pair.items()}}
 
 
 def pod(namespace: str, name: str) -> Tree:
-    """Some 3 KB, as a training pod has them at least."""
+    """Return a running pod of some 3 KB, as small as a training pod usually is."""
     limits = {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}
     container = {
         "name": "train",

@@ -1,8 +1,8 @@
 """The cost of queued pods: for a pod that need not wait, and for 5,000 that do.
 
 `python bench/hold.py [--pods 5000]`. A real control plane with its scheduler and fake nodes, one replica. In turns pods
-of a tenant that refuses and of one that holds, each with room: from create to bound. Then a line: memory, how long it
-takes from a freed GPU to the next bound pod, and how long until the whole line is bound once there is room for it.
+of a tenant that refuses and of one that holds, each with room: from create to bound. Then a queue: memory, how long it
+takes from a freed GPU to the next bound pod, and how long until the whole queue is bound once there is room for it.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from webhook.policy.quota.tenant_quotas import API_VERSION
 from webhook.policy.values.tenants import OnExceed
 
 POD: Tree = json.loads(json.dumps(GPU_POD).replace('"cpu": "8", "memory": "64Gi", ', ""))
-"""So small that thousands of them fit on a fake node."""
+"""A pod so small that thousands of them fit on the fake nodes."""
 IDLE, FREED, CROWD, RUNS = 150, 200, 32, 8
-"""Creates of each tenant in turns; pods that end while the line stands; clients; GPUs of the line's tenant."""
+"""Creates of each tenant in turns; pods that end while others queue; clients; GPUs of the tenant with the queue."""
 
 
 class Bound:
@@ -50,7 +50,7 @@ class Bound:
                     self._news.set()
 
     async def count(self, wanted: int, seconds: float = 120) -> None:
-        """Wait until so many have been bound in all."""
+        """Wait until `wanted` pods have been bound in all; TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             while len(self.at) < wanted:
                 self._news.clear()
@@ -84,7 +84,7 @@ async def request(server: ApiServer, method: str, where: str, body: Tree | None 
 
 
 async def idle(server: ApiServer, client: Client) -> dict[str, list[float]]:
-    """Milliseconds from a create to bound, by namespace, in turns; rows have room."""
+    """Return milliseconds from a create to bound, by namespace; the two take turns, and their rows have room."""
     taken: dict[str, list[float]] = {"refuses": [], "holds": []}
     async with following(client, "refuses") as one, following(client, "holds") as other:
         for _ in range(IDLE):
@@ -98,7 +98,7 @@ async def idle(server: ApiServer, client: Client) -> dict[str, list[float]]:
 
 
 async def freed(server: ApiServer, bound: Bound) -> list[float]:
-    """Milliseconds from the delete of a running pod to the next bound one."""
+    """Return milliseconds from each delete of a running pod to the next bound pod."""
     taken = []
     for number in range(FREED):
         began, before = time.perf_counter(), len(bound.at)
@@ -151,7 +151,7 @@ def wide(gpus: int) -> str:
 
 
 def main() -> None:
-    """Measure."""
+    """Start the cluster with its tenants, measure, and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pods", type=int, default=5000, help="number of queued pods")
     size = parser.parse_args().pods

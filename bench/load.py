@@ -16,7 +16,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 MOST_BYTES = 1 << 20
 CREATED, TRY_AGAIN = 201, (500, 503, 504)
-"""What the API server says where a webhook could not decide in time."""
+"""The statuses of a create: done, and those with which the API server says that a webhook did not decide in time."""
 GPU_POD: Tree = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -55,7 +55,7 @@ OTHER_POD: Tree = {
         ],
     },
 }
-"""A web server's, as a ReplicaSet makes it."""
+"""The pod of a web server, as a ReplicaSet makes it."""
 
 
 @dataclass
@@ -82,11 +82,11 @@ class ApiServer:
         self._clients: list[Connection] = []
 
     async def connect(self) -> Connection:
-        """One connection."""
+        """Open a connection to the API server."""
         return await asyncio.open_connection(self.host, self.port, ssl=self.trust, limit=MOST_BYTES)
 
     async def clients(self, count: int) -> list[Connection]:
-        """The same ones each time; one that the API server has closed since gets a new connection."""
+        """Return `count` connections, the same each time; one that the API server has closed is replaced."""
         self._clients = [each for each in self._clients if not each[0].at_eof()]
         while len(self._clients) < count:
             self._clients.append(await self.connect())
@@ -114,7 +114,11 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 async def burst(server: ApiServer, paths: Sequence[str], clients: int, creates: int, tree: Tree, into: Samples) -> None:
-    """Create so many objects by so many clients, who take turns at the paths. A refusal ends the program."""
+    """Create `creates` objects at `paths`, and add the latencies and the rate to `into`.
+
+    Each of `clients` stays at one path and creates its whole share. An answer of TRY_AGAIN is counted and not repeated;
+    any other refusal ends the program.
+    """
     body, connections = json.dumps(tree).encode(), await server.clients(clients)
 
     async def one_client(number: int) -> None:

@@ -33,7 +33,7 @@ class Measured:
 
 
 async def connection(port: int, trust: ssl.SSLContext, message: bytes, count: int, into: list[float]) -> None:
-    """One connection's requests, one after another."""
+    """Send requests over one connection, one after another, and time them; an answer but 200 ends the program."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
     for _ in range(count):
         began = time.perf_counter()
@@ -48,7 +48,7 @@ async def connection(port: int, trust: ssl.SSLContext, message: bytes, count: in
 
 
 async def round_of(port: int, trust: ssl.SSLContext, path: str, measured: Measured) -> None:
-    """One round on all connections."""
+    """Send REQUESTS over new connections, and add the rate and the latencies to `measured`."""
     body = review()
     head = f"POST /{path}?timeout=5s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     message = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -59,7 +59,7 @@ async def round_of(port: int, trust: ssl.SSLContext, path: str, measured: Measur
 
 
 def started(which: str, folder: str) -> tuple[subprocess.Popen[str], int]:
-    """A server's process and port."""
+    """Start a server of servers.py; return its process and port."""
     environment = os.environ | {"PYTHONPATH": f"{HERE.parent}"}
     command = [sys.executable, str(HERE / "servers.py"), which, folder]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

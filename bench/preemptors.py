@@ -24,7 +24,7 @@ class Crowded(Simulated):
         self._began = time.monotonic()
 
     def settle(self) -> None:
-        """Let it stay as it is."""
+        """Freeze the state of the cluster, for `waiting` and `state`."""
         self._settled = self.cluster.state()
 
     @property

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def signed(cluster: ControlPlane) -> list[str]:
-    """A token for each pod."""
+    """Return a token for each of PODS pods, valid for an hour."""
     key = load_pem_private_key((cluster.folder / "service-account.pem").read_bytes(), None)
     public = cluster.kubectl("get", "--raw", KEYS).json()["keys"][0]
     now = int(time.time())
@@ -84,7 +84,7 @@ def signed(cluster: ControlPlane) -> list[str]:
 
 
 def authority(cluster: ControlPlane) -> str:
-    """The CA that pods get."""
+    """Return the CA that pods get, as PEM, once the webhook has written it."""
     found: list[str] = []
 
     def there() -> bool:
@@ -97,7 +97,7 @@ def authority(cluster: ControlPlane) -> str:
 
 
 async def report(port: int, ca: str, tokens: list[str]) -> int:
-    """Send all of them, evenly over the time, so many times; how many were not heard."""
+    """Report for each token ROUNDS times, evenly over the time; return how many reports were not answered with 204."""
     context = ssl.create_default_context(cadata=ca)
     refused, gap = 0, PERIOD / len(tokens)
     begun = asyncio.get_running_loop().time()

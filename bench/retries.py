@@ -93,12 +93,12 @@ def create(cluster: ControlPlane, namespace: str, *trees: Tree) -> None:
 
 
 def workloads() -> list[Tree]:
-    """Three of each kind."""
+    """Return EACH workloads of each kind."""
     return [workload(kind, number) for kind in KINDS for number in range(EACH)]
 
 
 def fill(cluster: ControlPlane, namespace: str) -> None:
-    """A tenant whose whole quota one pod holds."""
+    """Create a tenant, and one pod that uses its whole quota."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     spec = {"namespaceSelector": selector, "quotas": [{"gpus": len(KINDS) * EACH}]}
     quota = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota", "metadata": {"name": namespace}}
@@ -110,7 +110,7 @@ def fill(cluster: ControlPlane, namespace: str) -> None:
 
 
 def waited(cluster: ControlPlane, namespace: str, since: float) -> Iterator[tuple[str, float]]:
-    """Kind and seconds of each pod that was created since then."""
+    """Yield kind and wait of each workload's pod: seconds from `since` to its creation, below 0 if it came before."""
     for each in cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]:
         kind = next((kind for kind in KINDS if each["metadata"]["name"].startswith(f"{kind.lower()}-")), "")
         if kind:
@@ -118,7 +118,7 @@ def waited(cluster: ControlPlane, namespace: str, since: float) -> Iterator[tupl
 
 
 def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
-    """The longest wait by case and kind."""
+    """Run all cases; return the longest wait in seconds by case and kind."""
     address = install_chart(cluster, mode="Enforce")
     start_webhook(cluster, address)
     wait_for_webhook(cluster)
@@ -141,7 +141,7 @@ def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
 
 
 def start_operators(cluster: ControlPlane) -> None:
-    """Start those whose workloads are measured, and add the runtime of TrainJobs that Trainer ships."""
+    """Start the operators whose workloads are measured, and with Trainer add the runtime that it ships."""
     for kind in (each for each in KINDS if each in OPERATORS):
         RunningOperator(cluster, OPERATORS[kind])
     if "TrainJob" in KINDS:
@@ -150,7 +150,7 @@ def start_operators(cluster: ControlPlane) -> None:
 
 
 def away(cluster: ControlPlane, address: Address) -> None:
-    """The webhook dies, workloads are applied, and it comes back."""
+    """Kill the webhook, create workloads, start it again after OUTAGE seconds, and print how long it was away."""
     process, until = cluster.processes.named("gpu-tiers"), time.monotonic() + OUTAGE
     process.popen.kill()
     cluster.processes.end(process)
@@ -162,7 +162,7 @@ def away(cluster: ControlPlane, address: Address) -> None:
 
 
 def longest(cluster: ControlPlane, case: str, since: float) -> dict[str, float]:
-    """The longest wait of each kind, once all pods are there."""
+    """Return the longest wait of each kind once all pods are there; TimeoutError after LONGEST_WAIT."""
     all_there = lambda: len(list(waited(cluster, case, since))) == len(KINDS) * EACH  # noqa: E731
     wait_until(all_there, LONGEST_WAIT, f"the pods of {case}", pause=2.0)
     found = list(waited(cluster, case, since))

@@ -30,7 +30,7 @@ def seeds() -> list[Any]:
 
 
 def varied(tree: object, number: int) -> object:
-    """The same object under another name, its containers with another image tag and one argument more."""
+    """Return a copy of an object whose containers have another image tag and one argument more."""
     if isinstance(tree, list):
         return [varied(each, number) for each in tree]
     if not isinstance(tree, dict):
@@ -43,7 +43,7 @@ def varied(tree: object, number: int) -> object:
 
 
 def manifests() -> Iterator[str]:
-    """Yield so many manifests, no two alike."""
+    """Yield COUNT manifests under different names, no two alike."""
     for number, seed in enumerate(islice(cycle(seeds()), COUNT)):
         tree: Any = varied(seed, number)
         tree["metadata"] = {**tree["metadata"], "name": f"{tree['metadata'].get('name', 'made')}-{number}"}
@@ -51,7 +51,7 @@ def manifests() -> Iterator[str]:
 
 
 def write(folder: Path) -> int:
-    """Write each to a file of its own; their bytes."""
+    """Write each manifest to a file of its own; return the characters of all."""
     total = 0
     for number, text in enumerate(manifests()):
         total += (folder / f"{number:04}.yaml").write_text(text, encoding="utf-8")
@@ -59,14 +59,14 @@ def write(folder: Path) -> int:
 
 
 def seconds(folder: Path, options: tuple[str, ...]) -> tuple[float, float]:
-    """The time of one run of the command, by the clock and of the CPU."""
+    """Return the seconds of one run of the command by the clock, and those of the CPU."""
     began, cpu = time.perf_counter(), cpu_of_children()
     subprocess.run([*REVIEW, str(folder), *options], stdout=subprocess.DEVNULL, check=False)
     return time.perf_counter() - began, cpu_of_children() - cpu
 
 
 def cpu_of_children() -> float:
-    """User and system time of all that was started and has ended."""
+    """Return user and system time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

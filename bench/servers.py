@@ -26,7 +26,7 @@ class Nothing:
     """The same server, endpoint and decoder with nobody behind them."""
 
     async def mutate(self, request: Request, _: float) -> bytes:
-        """Yes."""
+        """Admit the request."""
         return allow(request)
 
     validate = mutate
@@ -39,7 +39,7 @@ def tell(port: int) -> None:
 
 
 def webhooks(which: str, metrics: Metrics) -> Webhooks | Nothing:
-    """Ours, or the baseline."""
+    """Return our webhooks, or the baseline if `which` is nothing."""
     if which == "nothing":
         return Nothing()
     policy = parse(POLICY)
@@ -49,7 +49,7 @@ def webhooks(which: str, metrics: Metrics) -> Webhooks | Nothing:
 
 
 async def main(which: str, folder: Path) -> None:
-    """Serve until SIGTERM."""
+    """Print the port, and serve until SIGTERM."""
     logs.set_up("warning", "console")
     metrics, drain = Metrics(), Drain(0)
     drain.on_signals()

@@ -41,7 +41,7 @@ def run(command: str, kubeconfig: Path, *options: str) -> tuple[float, str]:
 
 
 def cpu_of_children() -> float:
-    """User and system time of all that was started and has ended."""
+    """Return user and system time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -49,7 +49,7 @@ def sums(text: str) -> Iterator[tuple[str, float]]:
 
 
 def reader(cluster: ControlPlane, replica: Replica) -> Callable[[], dict[str, float]]:
-    """Reads all sums, and the CPU seconds of the replica."""
+    """Return a function that reads all sums, and the CPU seconds of the replica."""
     hertz = os.sysconf("SC_CLK_TCK")
     page = f"http://127.0.0.1:{replica.address.metrics_port}/metrics"
 

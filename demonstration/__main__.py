@@ -33,7 +33,7 @@ INTERRUPTED = 130
 
 
 def measure(console: Console) -> Measured:
-    """Run every case on one node: the first before gpu-tiers is installed, the others after."""
+    """Run every possible case on one node: WITHOUT before gpu-tiers is installed, the others after."""
     tell = Teller(console)
     with started(tell) as node:
         with plain_priorities(node):
@@ -60,7 +60,7 @@ def measure_again(times: int, console: Console) -> dict[str, Again]:
 
 @contextmanager
 def started(tell: "Teller") -> Iterator[NodeCluster]:
-    """Yield a node that has the images of all pods."""
+    """Yield a running node that has the images of all pods; NodeError if this machine can't run one."""
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell("having what a real node needs (the first time builds it, which takes minutes)")
     prepare(minor, real=True)
@@ -86,14 +86,14 @@ def possible(tell: "Teller") -> list[Case]:
 
 
 def one(node: NodeCluster, case: Case, tell: "Teller") -> Figures:
-    """Run one case."""
+    """Run one case, and return its figures."""
     with prepared(node, case, tell) as preemption:
         return preemption.run().figures
 
 
 @contextmanager
 def prepared(node: NodeCluster, case: Case, tell: "Teller") -> Iterator[Preemption]:
-    """One case in a namespace and a folder of its own."""
+    """Yield the preemption of a case, in a namespace and a folder of its own."""
     tell.console.rule(case.name, align="left")
     folder = node.folder / f"data-{case.letter}"
     folder.mkdir()
@@ -109,12 +109,12 @@ class Teller:
         self.since = time.monotonic()
 
     def __call__(self, line: str) -> None:
-        """Print it."""
+        """Print the line, with the seconds before it."""
         self.console.print(f"{time.monotonic() - self.since:4.0f} s  {line}", highlight=False, soft_wrap=True)
 
 
 def end_in_order(number: int, _: object) -> None:
-    """Stop the node, once: a second signal would cut that off."""
+    """Raise KeyboardInterrupt, which stops the node, and ignore further signals, which would cut that off."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     sys.stderr.write("\nstopping the node; some seconds\n")
@@ -122,7 +122,10 @@ def end_in_order(number: int, _: object) -> None:
 
 
 def main(file: Path, times: int = 0) -> int:
-    """Return the exit code: 1 where something could not be had or did not happen."""
+    """Measure and show: all cases, stored in `file`, or `times` preemptions of each program, which are not stored.
+
+    Return the exit code: 1 if something could not be had or did not happen, 130 after a signal.
+    """
     console = Console()
     try:
         if times:

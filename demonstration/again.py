@@ -33,7 +33,7 @@ class Again:
 
 
 def preempted(run: Preemption, times: int) -> Again:
-    """Preempt a run so often and let it come to its end."""
+    """Preempt a run `times` times, let it come to its end, and return the costs."""
     found = Again()
     undisturbed = run.begin()
     for number in range(1, times + 1):
@@ -62,7 +62,7 @@ def evict(run: Preemption) -> float:
 
 
 def show_again(found: Mapping[str, Again], console: Console) -> None:
-    """The table."""
+    """Print the table of the costs by case."""
     table = Table(*HEAD)
     for name, again in found.items():
         seconds = (f"{mean(again.running):.1f}", f"{max(again.running):.1f}")

@@ -21,7 +21,10 @@ class Browser:
         debian.have({"chromium": "chromium"}, "the pictures of the page")
 
     def picture(self, page: str, file: Path, size: tuple[int, int], *, dark: bool = False) -> None:
-        """Return a PNG of a page in a window of that size, in light or dark."""
+        """Write a PNG of a page in a window of that size, in light or dark, to `file`.
+
+        CalledProcessError if Chromium fails, TimeoutExpired after SECONDS.
+        """
         with tempfile.TemporaryDirectory(prefix="gpu-tiers-browser-") as folder:
             source = Path(folder) / "page.html"
             source.write_text(page if size[0] >= NARROWEST else framed(page, size), encoding="utf-8")
@@ -36,7 +39,7 @@ class Browser:
 
 
 def framed(page: str, size: tuple[int, int]) -> str:
-    """A page that shows another in a frame of that size."""
+    """Return a page that shows another in a frame of that width, and BARS lower than that height."""
     style = f"width:{size[0]}px;height:{size[1] - BARS}px;border:0;display:block;margin:auto"
     frame = f'<iframe srcdoc="{html.escape(page)}" style="{style}"></iframe>'
     return f'<!doctype html><html lang="en"><body style="margin:0;background:#8c959f">{frame}</body></html>'

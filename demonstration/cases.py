@@ -44,7 +44,7 @@ class Case:
 
     @property
     def needs_frameworks(self) -> bool:
-        """True if it runs with torch."""
+        """True if the case runs a program with torch."""
         return FRAMEWORKS in self.shell
 
 
@@ -124,7 +124,7 @@ HOW_TO_AVOID_IT = (
 
 @contextmanager
 def plain_priorities(node: NodeCluster) -> Iterator[None]:
-    """Two PriorityClasses, as clusters without gpu-tiers have them."""
+    """Create two PriorityClasses, as clusters without gpu-tiers have; delete them after a block that succeeds."""
     head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     items = [{**head, "metadata": {"name": name}, "value": value} for name, value in CLASSES.items()]
     node.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

@@ -31,11 +31,11 @@ class Containers:
         return next((at for at, what in self._events("/tasks/exec-started") if what["container_id"] == container), None)
 
     def ended(self, container: str) -> float:
-        """Return the time at which its first process, and with it the container, ended."""
+        """Return the time at which a container ended, with its first process; StopIteration if it runs."""
         return next(at for at, what in self._events("/tasks/exit") if what["id"] == container)
 
     def terminated(self, container: str) -> float | None:
-        """Return the time of its SIGTERM."""
+        """Return the time of a container's SIGTERM; None if it got none."""
         log = (self.node.folder / "containerd.log").read_text(errors="replace")
         found = re.search(_SIGNAL.format(container), log, re.MULTILINE)
         return _time(found[1]) if found else None

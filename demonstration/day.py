@@ -21,7 +21,7 @@ EVICTED = (
 
 
 def day() -> dict[str, Callable[[int], float]]:
-    """Return the counters of the leader."""
+    """Return the leader's counters by series, each as its value at a minute of the day."""
     return {
         **{
             f'gpu_tiers_gpu_seconds_total{{tenant="beta",tier="{tier}",flavor=""}}': _gpu_seconds(steps)

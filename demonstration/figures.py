@@ -39,7 +39,10 @@ def times_since(
     ended: float,
     resumed: float | None,
 ) -> Times:
-    """Return the times since the critical pod. The first checkpoint after the hook began answers it."""
+    """Return the times in seconds since `asked`, when the critical pod was created.
+
+    The first checkpoint after the hook began answers the hook. Checkpoints later than `gone` do not count.
+    """
 
     def since(moment: float) -> float:
         return round(moment - asked, 3)
@@ -80,10 +83,10 @@ class Measured:
     cases: dict[str, Figures]
 
     def write(self, file: Path) -> None:
-        """Write it to a file."""
+        """Write the figures to a file, as JSON."""
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
 
 def read(file: Path) -> Measured:
-    """Read a file that was written so; msgspec.ValidationError for anything else."""
+    """Read a file that `write` made; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Measured)

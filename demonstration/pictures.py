@@ -46,7 +46,7 @@ MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
 
 
 def main(folder: Path) -> int:
-    """Make all; return the exit code."""
+    """Write all pictures into a folder; return the exit code: 1 for an expected error, whose text is printed."""
     os.chdir(ROOT)
     try:
         browser = Browser()
@@ -93,7 +93,7 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
-    """Yield what people type and read."""
+    """Yield the name and the SVG of each terminal: what people type and read."""
     namespace = ("-n", "team-alpha")
     apply = ("apply", "-f", "examples/pytorchjob-llm-finetune.yaml")
     refused = cluster.kubectl(*apply, check=False)
@@ -103,7 +103,7 @@ def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
 
 
 def asked(cluster: ControlPlane, *arguments: str) -> Said:
-    """Return a command of gpu-tiers and its output."""
+    """Return a command of gpu-tiers and its output, in which numbers that change are replaced."""
     text = printed(*arguments, f"--kubeconfig={cluster.kubeconfig}")
     text = re.sub(r"refused (once|\d+ times)", "refused 4 times", text)
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
@@ -120,7 +120,7 @@ def demo() -> Said:
 
 
 def printed(*arguments: str) -> str:
-    """Return the output of gpu-tiers on a terminal."""
+    """Return the output of gpu-tiers on a terminal, in colour; CalledProcessError if it fails."""
     wide = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1"}
     command = [program("gpu-tiers"), *arguments]
     run = subprocess.run(command, env=os.environ | wide, capture_output=True, text=True, check=True)  # noqa: S603

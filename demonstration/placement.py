@@ -49,7 +49,10 @@ def job(name: str, gpus: int) -> Tree:
 
 
 def run(cluster: ControlPlane, namespace: str) -> list[Place]:
-    """Create the gangs one after another, each when the one before has its nodes; then delete all."""
+    """Create the gangs one after another, each once the one before has nodes or is unschedulable; return the places.
+
+    The namespace with all pods is deleted afterwards.
+    """
     cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for number, (name, gpus) in enumerate(GANGS.items(), start=1):
         cluster.api.create(job(name, gpus), namespace)
@@ -84,7 +87,7 @@ def pods(cluster: ControlPlane, namespace: str) -> list[Tree]:
 
 
 def arranged(cluster: ControlPlane, name: str) -> list[list[Place]]:
-    """The runs under one arrangement, in Enforce."""
+    """Return the places in each of RUNS runs under one arrangement, in Enforce."""
     address = install_chart(cluster, policy={"placement": ARRANGEMENTS[name]})
     process = start_webhook(cluster, address)
     wait_for_webhook(cluster)

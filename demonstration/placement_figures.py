@@ -55,10 +55,10 @@ class Layouts:
         )
 
     def write(self, file: Path) -> None:
-        """Write them to a file."""
+        """Write the layouts to a file, as JSON."""
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
 def read_layouts(file: Path) -> Layouts:
-    """Read a file that was written so; msgspec.ValidationError for anything else."""
+    """Read a file that `write` made; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=Layouts)

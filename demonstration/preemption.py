@@ -51,7 +51,7 @@ class Preemption:
         self.case = case
         self.tell = tell
         self.checkpoints: list[float] = []
-        """When each one was written that was seen; they are rarer than looks."""
+        """When each checkpoint was written, of those that were seen; checkpoints are rarer than looks."""
 
     def run(self) -> Outcome:
         """Run the case; TimeoutError names what didn't happen."""
@@ -102,7 +102,7 @@ class Preemption:
         return undisturbed
 
     def _undisturbed(self) -> list[float]:
-        """Run it once without GPUs and without steps that take long."""
+        """Run the program once without GPUs and without waits in its steps; return what it learned."""
         self.tell("the program runs once undisturbed, to know what it learns")
         folder = self.folder / "undisturbed"
         folder.mkdir()
@@ -111,7 +111,7 @@ class Preemption:
         return self.learned(folder)
 
     def learned(self, folder: Path) -> list[float]:
-        """Wait for the end of a run."""
+        """Wait for the end of a run; return its last loss and the sum of its weights."""
         self._wait(lambda: learned(folder) is not None, "the end of the run")
         return learned(folder) or []
 
@@ -121,7 +121,7 @@ class Preemption:
         return with_frameworks(pod) if self.case.needs_frameworks else pod
 
     def _steps(self) -> str:
-        """Let it make some steps; return the UID of its pod."""
+        """Wait until the run has made STEPS_BEFORE steps; return the UID of its pod."""
         self._wait(lambda: last_step(self.folder) >= STEPS_BEFORE, f"{STEPS_BEFORE} steps of training")
         return self._uid(labelSelector="job-name=training")
 
@@ -153,7 +153,7 @@ class Preemption:
         return any(each["type"] == "Complete" for each in job["status"].get("conditions", []))
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
-        """Wait, note checkpoints, and report every ten seconds that it takes long."""
+        """Wait and record checkpoints; with `since`, report every ten seconds from then on that it takes long."""
         reports = 0
 
         def look() -> bool:

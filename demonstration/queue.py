@@ -106,7 +106,7 @@ def _state(pods: list[Tree], wanted: int) -> State | None:
 
 
 def played(cluster: ControlPlane) -> list[Span]:
-    """Create the gangs, end each in its time, and evict one."""
+    """Create the gangs, end each in its time, and evict one; return the states of all by their begin."""
     gangs = [f"gang-{number}" for number in range(1, GANGS + 1)]
     for name in gangs:
         cluster.api.create(job(name), "research")
@@ -127,7 +127,7 @@ def played(cluster: ControlPlane) -> list[Span]:
 
 
 def ended(watch: Watch, gangs: list[str]) -> Iterator[str]:
-    """Return the gangs that have run for long enough."""
+    """Yield the gangs that have run for RUN_SECONDS and whose pods are not yet annotated to complete."""
     for name in gangs:
         annotated = [COMPLETES in pod["metadata"].get("annotations", {}) for pod in watch.pods.get(name, ())]
         if watch.since(name, "runs") > RUN_SECONDS and not any(annotated):
@@ -135,7 +135,7 @@ def ended(watch: Watch, gangs: list[str]) -> Iterator[str]:
 
 
 def main(file: Path) -> None:
-    """Run it, print the order, and write the file."""
+    """Run the gangs on a new cluster, print the spans, and write them to a file."""
     with ControlPlane() as cluster:
         for name in ("research", "others"):
             cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

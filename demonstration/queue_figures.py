@@ -32,14 +32,14 @@ class QueueRun:
     spans: list[Span]
 
     def of(self, workload: str) -> list[Span]:
-        """Return its spans in their order."""
+        """Return the spans of a workload in their order."""
         return [each for each in self.spans if each.workload == workload]
 
     def write(self, file: Path) -> None:
-        """Write it to a file."""
+        """Write the run to a file, as JSON."""
         file.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
 def read_queue_run(file: Path) -> QueueRun:
-    """Read a file that was written so; msgspec.ValidationError for anything else."""
+    """Read a file that `write` made; msgspec.ValidationError for anything else."""
     return msgspec.json.decode(file.read_bytes(), type=QueueRun)

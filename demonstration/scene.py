@@ -61,7 +61,7 @@ class Scene:
         wait_until(lambda: bool(self._cluster.kubectl(*refused).stdout), SECONDS, "the refusal of its pod")
 
     def add_tenants(self, all_in_all: int) -> None:
-        """Add as many tenants as a large company has, most of them idle."""
+        """Add idle tenants until there are `all_in_all`, as many as a large company has."""
         there = len(self._cluster.kubectl("get", "tenantquotas", "-o=name").stdout.split())
         spec = {"quotas": [{"gpus": 16}, {"tier": "gpu-training", "gpus": 8}], "onExceed": "Deny"}
         names = [f"group-{number:03}" for number in range(all_in_all - there)]

@@ -47,7 +47,7 @@ class Said:
 
 
 def terminal(title: str, said: Sequence[Said], width: int = WIDTH) -> str:
-    """The picture; the same input gives the same picture."""
+    """Return the picture as SVG; the same input gives the same picture."""
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for each in said:
         console.print(Text.assemble(("$ ", "bold green"), (each.command, "bold")), overflow="fold")

@@ -34,9 +34,10 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def build(minor: str, *, everything: bool) -> None:
-    """Make the parts of the tests' clusters that the cache lacks; `everything`: also those of a release's tests.
+    """Make the parts of the tests' clusters that the cache lacks, and install what a real node needs.
 
-    If no real node can run here, print why, and make the other parts.
+    If no real node can run here, print why, and make the other parts. `everything` adds what only the tests of a
+    release run: the other Kubernetes versions and `release_binaries`.
     """
     wanted: list[Part] = []
     try:

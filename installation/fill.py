@@ -23,21 +23,25 @@ OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Make the parts that take minutes the first time; NodeError, BinaryError or GoError if that fails."""
+    """Make the missing parts, for a real node after its packages; NodeError, BinaryError or GoError if that fails."""
     if real:
         have_packages()
     have(parts(minor, real=real))
 
 
 def parts(minor: str, *, real: bool) -> Iterator[Part]:
-    """Yield the parts of a cluster of that minor version with gpu-tiers."""
+    """Yield the parts of a cluster of that minor version; for a real node also the image of this checkout."""
     yield from keeper.parts(minor, real=real)
     if real:
         yield project_image_part()
 
 
 def fill(cluster: ControlPlane, replicas: int, devices: int) -> None:
-    """Install gpu-tiers and what the examples need, with `devices` GPUs by DRA. Raises what kubectl and helm do."""
+    """Install gpu-tiers and what the examples need, with `devices` GPUs by DRA, and store how to open the page.
+
+    A real node runs the replicas in pods; otherwise they are processes of this machine. Raises what kubectl
+    and helm do.
+    """
     add_kinds(cluster)
     if devices:
         add_devices(cluster, devices)
@@ -81,7 +85,7 @@ def run_as_processes(cluster: ControlPlane, replicas: int) -> dict[str, int]:
 
 
 def run_in_a_pod(cluster: NodeCluster, replicas: int = 1) -> None:
-    """Install gpu-tiers by helm, as a user does; the node has the image already."""
+    """Install gpu-tiers by helm, as a user does, wait for it, and add the tenants; the node has the image already."""
     values = json.dumps({"mode": "Enforce", "policy": example_policy(), "replicas": replicas})
     release = ["install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *release, "--values=-", "--wait", "--timeout=120s", input=values)

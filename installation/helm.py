@@ -18,7 +18,7 @@ RELEASE = "gpu-tiers"
 def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> str:  # noqa: A002
     """Run helm against the cluster, with its own files in the cluster's folder, and return what it printed.
 
-    ProcessError has its output if it fails.
+    ProcessError has what helm wrote to stderr if it fails.
     """
     homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     run = subprocess.run(

@@ -30,7 +30,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The URL by which the API server finds it."""
+        """The URL by which the API server finds the webhook."""
         return f"https://127.0.0.1:{self.port}/{self.secret}"
 
 
@@ -48,14 +48,14 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 
 
 def start_webhook(cluster: Cluster, address: Address, *options: str, restarts: bool = False) -> Process:
-    """Start `gpu-tiers serve` with the policy that the chart installed and these options; wait for its /readyz."""
+    """Start `gpu-tiers serve` with the policy that the chart installed and `options`; wait for its /readyz."""
     process = cluster.processes.start("gpu-tiers", serve(cluster, address, *options), restarts=restarts)
     wait_until_ready(process, address)
     return process
 
 
 def wait_until_ready(process: Process, address: Address) -> None:
-    """Wait for its /readyz; ProcessError if it ends, or takes too long."""
+    """Wait for the /readyz of the webhook; ProcessError if the process ends, or takes longer than READY_SECONDS."""
 
     def is_ready() -> bool:
         process.check()

@@ -16,7 +16,10 @@ class PolicyFile:
         self._looked = 0.0
 
     def __call__(self, cluster: Cluster) -> None:
-        """Compare the file if it is time. Do nothing without a file, as for a webhook in a pod."""
+        """Write the ConfigMap's text into the file if they differ and SECONDS have passed since the last look.
+
+        Do nothing without a file, as for a webhook in a pod, or if the ConfigMap can't be read.
+        """
         if time.monotonic() - self._looked < SECONDS or not policy_file(cluster).exists():
             return
         self._looked = time.monotonic()

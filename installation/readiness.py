@@ -13,7 +13,10 @@ PROBE = {
 
 
 def wait_for_webhook(cluster: Cluster) -> None:
-    """Wait until the API server calls it, because a new configuration and its caBundle need a moment to arrive."""
+    """Wait until a GPU pod, created as a dry run, gets a tier; TimeoutError after READY_SECONDS.
+
+    A new webhook configuration and its caBundle need a moment to reach the API server.
+    """
 
     def gives_a_tier() -> bool:
         answer = cluster.api.create(PROBE, dry_run=True, check=False)

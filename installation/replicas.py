@@ -1,4 +1,4 @@
-"""Several `gpu-tiers serve` beside a cluster, behind one address."""
+"""Runs several `gpu-tiers serve` beside a cluster, behind one address."""
 
 import json
 import signal
@@ -35,11 +35,11 @@ class Replica:
         return self.process.popen.poll() is not None
 
     def wait_until_ready(self) -> None:
-        """Wait for its /readyz; ProcessError if it ends, or takes too long."""
+        """Wait for the /readyz of the replica; ProcessError if its process ends, or takes longer than READY_SECONDS."""
         wait_until_ready(self.process, self.address)
 
     def kill(self) -> None:
-        """Kill it at once, also in the middle of a request."""
+        """Kill the replica at once, also in the middle of a request."""
         self.process.popen.kill()
         self.process.popen.wait()
 
@@ -49,18 +49,18 @@ class Replica:
         self.process = self._start()
 
     def pause(self) -> None:
-        """Stop it with SIGSTOP: its connections stay, and it answers nothing."""
+        """Stop the replica with SIGSTOP: its connections stay, and it answers nothing."""
         self.process.popen.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on as if no time had passed."""
+        """Let the paused replica go on as if no time had passed."""
         self.process.popen.send_signal(signal.SIGCONT)
 
 
 def start_replicas(
     cluster: Cluster, address: Address, count: int, *options: str, restarts: bool = False
 ) -> list[Replica]:
-    """Start that many behind a balancer at the address, and wait until each is ready."""
+    """Start `count` replicas behind a balancer at `address`, and wait until each is ready; `options` are of `serve`."""
     replicas = [Replica(cluster, f"gpu-tiers-{number}", options, restarts=restarts) for number in range(count)]
     file = cluster.folder / "balancer.json"
     ports = ("port", "metrics_port")

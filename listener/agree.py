@@ -20,20 +20,20 @@ from typing import Any
 from listener.protocol import MEET_SECONDS, SAVE_SECONDS
 
 NEVER = 1 << 40
-"""The step that is named once a rank has stopped listening."""
+"""The step that is named once a rank has stopped listening, or the ranks did not meet."""
 LEFT = 1 << 30
 """What a rank that stops adds to the count of askers."""
 PATIENCE = 2.0
-"""Seconds that the first rank waits at a step before it names a later one; doubled each time."""
+"""The most seconds that the first rank waits at a step before it names a later one; doubled each time."""
 LOOK_SECONDS = 0.05
-"""How seldom fast steps ask the store: one process answers all ranks."""
+"""Seconds between reads until a step is named: one process answers all ranks."""
 
 
 class Ranks:
     """The ranks of the run. A single process has nothing to agree upon."""
 
     def __init__(self, call: int, judge: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {}) -> None:
-        """`judge` is asked on the first rank about a wish, and says how it ends if nothing need be saved for it."""
+        """`judge` returns the outcome of a wish that needs no save or can have none, else {} (on the first rank)."""
         self.judge = judge
         self.rank, self.world, self.ahead = 0, 1, 1
         self.store: Any = None
@@ -79,7 +79,7 @@ class Ranks:
             self.add("asked", LEFT)
 
     def meet(self, key: str, seconds: float) -> bool:
-        """Wait until all ranks are here. False after that time, once one has left, or amid a save that failed."""
+        """Wait until all ranks are here. False after `seconds`, if one stopped listening or (not for "over") failed."""
         if self.store is None:
             return True
         self.add(key)
@@ -91,7 +91,7 @@ class Ranks:
         return True
 
     def part(self) -> None:
-        """Leave the store, the first rank last, because the store may be in its process."""
+        """Leave the store; the first rank, in whose process it may be, waits 5 s at most for the others."""
         if self.store is not None:
             self.add("gone")
             until = time.monotonic() + 5
@@ -99,7 +99,7 @@ class Ranks:
                 time.sleep(0.02)
 
     def all_listen(self) -> bool:
-        """Return True if all have a listener. The first rank decides, so that all have the same answer."""
+        """Return True if all have a listener in MEET_SECONDS. The first rank decides; no decision is a no."""
         if self.store is None:
             return True
         if self.rank == 0:
@@ -116,7 +116,7 @@ class Ranks:
         return False
 
     def same(self, key: str, value: int) -> int | None:
-        """The value if all have the same, else None."""
+        """Return the value if all ranks have the same; None if not, or if they did not meet."""
         if self.store is None:
             return value
         self.store.set(self.key("%s/%d" % (key, self.rank)), str(value))
@@ -126,11 +126,12 @@ class Ranks:
         return value if len(values) == 1 else None
 
     def due(self, step: int, last: int, ends: bool, wish: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """Return what all ranks do now, if anything. Called after each step, with what this pod was asked for.
+        """Return what all ranks do now, or None. Called after each step, with what this pod was asked for.
 
         `{"ends": True}`: save and end. Else the wish: save for it and go on, unless it has an `outcome` already.
         The first rank names a step that no rank should have passed, and all wait there until it has seen all of them.
-        Where one had run past it, the first rank names a later one. After the last step the program saves by itself.
+        If one is late or past it, the first rank names a later one, and raises in the end. After the last step the
+        program saves by itself.
         """
         if self.store is None:
             return self.decide(ends, wish) if (ends or wish) and step < last else None
@@ -161,7 +162,7 @@ class Ranks:
         return {"ends": True} if ends or wish is None else {**wish, **self.judge(wish)}
 
     def all_saved(self, why: str) -> str:
-        """Meet after a save and begin the next round. Return why a rank failed, "" if none did; `why` is this one's."""
+        """Meet after a save and begin the next round. Return why a rank failed ("": none did); `why` is this one's."""
         if self.store is not None:
             if why and self.add("failed") == 1:  # those who waited for that rank failed after it
                 self.store.set(self.key("why"), why)
@@ -172,7 +173,7 @@ class Ranks:
         return why
 
     def look(self, step: int, last: int) -> None:
-        """Read what the others want. Once a step is named, read at each step."""
+        """Read the named step, or name it on the first rank: seldom until it is named, then at each step."""
         if not self.target:
             now = time.monotonic()
             if now - self.looked < LOOK_SECONDS and step < last:
@@ -185,11 +186,11 @@ class Ranks:
             self.heed(step, last)
 
     def later(self, step: int, last: int) -> int:
-        """A step that no rank has passed when it looks again."""
+        """Estimate a step that no rank has passed when it looks again; at most `last`."""
         return min(step + (self.ahead + 2 * (self.stride - 1) << self.tries), last)
 
     def heed(self, step: int, last: int) -> None:
-        """The first rank looks whether somebody asks or has left."""
+        """Name a step on the first rank if a rank asks, NEVER if one stopped listening."""
         count = self.read("asked")
         if count >= LEFT:
             self.name(NEVER)
@@ -201,7 +202,7 @@ class Ranks:
         self.target = step
 
     def leads(self, step: int, last: int) -> bool:
-        """The first rank, at the step that it named."""
+        """Wait on the first rank for all, and decide; False once it named a later step."""
         until = time.monotonic() + PATIENCE * 2**self.tries
         while self.read("at/%d" % step) < self.world:
             if self.left():
@@ -221,7 +222,7 @@ class Ranks:
         return True
 
     def follows(self, step: int) -> bool:
-        """Another rank, at the step that the first one named."""
+        """Wait on another rank for the decision; False once the first rank named a later step."""
         until = time.monotonic() + MEET_SECONDS
         while not self.read("go/%d" % step):
             if self.read("target") != step:

@@ -25,7 +25,7 @@ UNBOUNDED = 1 << 39
 """The last step of a training that has none."""
 _calls = [0]
 _wishes = Wishes()
-"""Those of the process, because its outcome is reported on in the next call."""
+"""Those of the process, because an outcome may be reported in the next call."""
 
 
 def next_call() -> int:
@@ -34,13 +34,13 @@ def next_call() -> int:
 
 
 def version(module: Any) -> tuple[int, int]:
-    """(5, 23) of a framework whose version is 5.23.0.dev0."""
+    """Return (5, 23) for version 5.23.0.dev0; (0, 0) if it is unknown."""
     numbers = re.findall("[0-9]+", str(getattr(module, "__version__", "")))
     return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else (0, 0)
 
 
 def guarded(listener: Listener, what: Callable[..., Any], *args: Any) -> Any:
-    """Call a part of the listener; if it fails, the listener stops and the training goes on."""
+    """Call a part of the listener unless it is off; if it fails, the listener stops and the training goes on."""
     if listener.off or os.getpid() != listener.pid:
         return None
     try:
@@ -51,7 +51,7 @@ def guarded(listener: Listener, what: Callable[..., Any], *args: Any) -> Any:
 
 
 def callback(base: type, listener: Listener, events: Mapping[str, Callable[..., Any]]) -> Any:
-    """A callback of the framework. Its class can't be written here, as that would import the framework."""
+    """Make a callback that calls `events`, guarded. A class written here would import the framework."""
 
     def guard(what: Callable[..., Any]) -> Callable[..., Any]:
         def event(_self: Any, *args: Any, **_: Any) -> None:
@@ -63,7 +63,7 @@ def callback(base: type, listener: Listener, events: Mapping[str, Callable[..., 
 
 
 class Listener:
-    """One call. It is `off` once it has stopped, and does nothing any more. Unless it is `able` to save, it reports."""
+    """One call. It is `off` once it has stopped, and does nothing any more. Unless `able` to save, it only reports."""
 
     def __init__(self, call: int) -> None:
         self.call, self.pid = call, os.getpid()
@@ -75,16 +75,16 @@ class Listener:
         self.progress, self.wishes = Progress(), _wishes
         self.reporter = Reporter(self.progress.line, say, self.wishes)
         self.folder = ""
-        """Where it saves."""
+        """The folder of its marks."""
 
     def notes(self) -> list[str]:
-        """The files that may be marks."""
+        """Return paths at which a mark may be."""
         raise NotImplementedError
 
     # -- begin: the process group is there, no step was made
 
     def begins(self, folder: str) -> bool:
-        """Return True if every rank has a listener, and saves last."""
+        """Return True if every rank has a listener and a `folder` that outlasts the pod."""
         self.folder, self.ranks, self.wishes.why_not = folder, Ranks(self.call, self.judge), ""
         self.progress.known["pods"] = self.ranks.pods
         if not self.ranks.all_listen():
@@ -108,7 +108,7 @@ class Listener:
         return False
 
     def resumes(self, found: Mark | None) -> Mark | None:
-        """The checkpoint to go on from, the same on every rank."""
+        """Return the checkpoint to resume from, of the same step on every rank, or None."""
         self.mark = agreed(found, self.ranks)
         if self.mark is not None:
             self.progress.known["last_saved_step"] = self.mark.step
@@ -120,7 +120,7 @@ class Listener:
     # -- each step
 
     def after_step(self, step: int, last: int) -> bool:
-        """Return True if the program has to save now. `last` is 0 if it is unknown."""
+        """Record a step; return True if the program has to save now. `last` is 0 if it is unknown."""
         write = self.progress.step(step, last)
         if not self.stepped:
             self.first_step()
@@ -141,7 +141,7 @@ class Listener:
         return self.saving is not None
 
     def first_step(self) -> None:
-        """Before it there was nothing to save."""
+        """Begin to listen and report: before it there was nothing to save."""
         self.stepped = True
         if self.ranks.local == 0:
             if self.mark is not None:
@@ -153,7 +153,7 @@ class Listener:
             atexit.register(quietly, self.close)
 
     def judge(self, wish: dict[str, Any]) -> dict[str, Any]:
-        """How a wish ends for which nothing need be written, or can be."""
+        """Return the outcome of a wish that needs no save or has no room for one, else {}."""
         saved = self.progress.known["last_saved_step"]
         if saved is not None and saved >= wish["step"]:
             return {"outcome": "saved", "step": saved}
@@ -164,7 +164,7 @@ class Listener:
         return {"outcome": "failed", "why": "the last checkpoint has %d bytes, and %d are free" % (needed, free)}
 
     def finished(self, **wish: Any) -> None:
-        """Nothing is written for a wish any more: it is met, or it failed."""
+        """Finish a wish without a save: it is met, or it failed."""
         if wish["outcome"] == "saved":
             self.wishes.finish(wish["id"], "saved", step=wish["step"])
         else:
@@ -177,7 +177,7 @@ class Listener:
         return self.saving is not None and "ends" in self.saving
 
     def saved(self, step: int, wish: str = "") -> None:
-        """There is a whole checkpoint of this step, perhaps for a wish."""
+        """Record a whole checkpoint, and finish the wishes that it meets."""
         self.progress.saved(step)
         if wish:
             self.wishes.finish(wish, "saved", step=step)
@@ -186,7 +186,7 @@ class Listener:
             self.progress.write()
 
     def save(self, step: int, write: Callable[[], None], commit: Callable[[], None], leftover: str) -> None:
-        """Write on all ranks, then make that a checkpoint. Then the program ends (`finish`), or trains on."""
+        """Write on all ranks, then commit; if a rank failed, delete `leftover`. The caller may then `finish`."""
         try:
             write()
             why = "" if self.ranks.meet("written", SAVE_SECONDS) else "not every rank has written"
@@ -199,7 +199,7 @@ class Listener:
         self.concluded(step, why, leftover)
 
     def concluded(self, step: int, why: str, leftover: str = "") -> None:
-        """All ranks agree on how the save went: `why` this one failed, if it did."""
+        """Agree how the save went (`why` this rank failed), and answer the wish, or the hook if it failed."""
         saving, why = self.saving or {}, self.ranks.all_saved(why)
         if why and leftover and self.ranks.local == 0:
             discard(leftover)
@@ -216,7 +216,7 @@ class Listener:
             self.progress.leave()
 
     def finish(self) -> None:
-        """Answer the hook and end, because every rank has saved."""
+        """Answer the hook and end, because every rank has saved this step; else RuntimeError."""
         if self.progress.known["last_saved_step"] != self.progress.known["step"]:
             raise RuntimeError("there is no whole checkpoint of this step")
         if self.ranks.local == 0:
@@ -231,7 +231,7 @@ class Listener:
     # -- the end
 
     def close(self) -> None:
-        """Stop listening; a hook that waits is told. A worker that was forked of this process changes nothing."""
+        """Stop listening and reporting; a hook that waits finds `failed`. A forked worker leaves files alone."""
         if not self.off and os.getpid() == self.pid:
             quietly(self.wishes.give_up, "nothing listens any more")
         self.off = True
@@ -243,7 +243,7 @@ class Listener:
                 put("failed", "nothing listens any more\n")
 
     def stop(self, error: Exception) -> None:
-        """A part of the listener failed."""
+        """Stop on all ranks because a part of the listener failed."""
         quietly(self.wishes.give_up, "stopped listening: %r" % error)
         quietly(self.close)
         quietly(say, "stopped listening: %r; training goes on" % error)
@@ -251,7 +251,7 @@ class Listener:
             self.ranks.leave()
 
     def ended(self, raised: BaseException | None) -> None:
-        """The call returned, or raised. An error before the first step may be the checkpoint's."""
+        """Close. An error before the first step counts against the resumed checkpoint."""
         if isinstance(raised, Exception) and self.mark is not None and not self.stepped and self.ranks.local == 0:
             Tries(self.mark).count(errors=1)
         self.close()

@@ -1,7 +1,7 @@
 """Ends a program whose save is done, so that its Job tries again.
 
-It raises SystemExit, so that `finally` blocks and exit handlers run, as at any end. A watchdog ends a
-program that catches it, because that would train on in a pod that is gone in a moment, and report success.
+It raises SystemExit, so that `finally` blocks and exit handlers run, as at any end. After 15 s a watchdog ends a
+program that caught it, because that would train on in a pod that is gone in a moment, and report success.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def end() -> NoReturn:
 
 
 def attach_launcher(_module: Any) -> None:
-    """torchrun and accelerate end with 1 whatever their ranks end with. If those ended with 143, so does it."""
+    """End with 143 after ranks that did or got SIGTERM, because torchrun and accelerate would end with 1."""
 
     def before(args: list[Any], _kwargs: dict[str, Any]) -> Any:
         return args[1]

@@ -1,7 +1,8 @@
 """Listens to transformers' Trainer: saves into its own kind of checkpoint, which its own resume reads.
 
-Why train() is wrapped: only there a resume can be named, and a callback be put behind all of the user's. Why it never
-sets should_training_stop: the trainer would then finish: load the best model, delete checkpoints, go on after train().
+train() is wrapped because only there a resume can be named, and a callback be put behind all of the user's. The
+listener never sets should_training_stop, because the trainer would then load the best model, delete checkpoints, and
+go on after train().
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ UNFINISHED = ".gpu-tiers-saving"
 
 
 def attach_huggingface(module: Any) -> None:
-    """Called with transformers.trainer."""
+    """Wrap Trainer.train of `module`, transformers.trainer, unless it is too old."""
     if version(sys.modules["transformers"]) < OLDEST_TRANSFORMERS:
         say("not listening: transformers is older than %d.%d" % OLDEST_TRANSFORMERS)
         return
@@ -66,7 +67,7 @@ class HuggingFace(Listener):
         return [os.path.join(each, MARK) for each in listed(self.folder)]
 
     def attach(self, free: bool) -> str | None:
-        """The checkpoint to resume from, if the program leaves that `free`."""
+        """Wrap this trainer; return the checkpoint to resume from, if the program leaves that `free`."""
         resumes = self.begins(self.trainer.args.output_dir) and free and RUN and self.loads()
         mark = self.resumes(choose(self.notes(), self.call)) if resumes else None
         events = {"on_step_end": self.step, "on_prediction_step": self.evaluates}
@@ -103,7 +104,7 @@ class HuggingFace(Listener):
                 control.should_evaluate = False
 
     def evaluates(self, *_: Any) -> None:
-        """An evaluation amid the training may take longer than the hook waits. One process saves within it."""
+        """Save amid an evaluation, which may take longer than the hook waits, in a run of one process."""
         trainer = self.trainer
         amid = self.stepped and trainer.is_in_train and trainer.state.global_step < trainer.state.max_steps
         if amid and self.able and self.ranks.store is None and requested():
@@ -113,7 +114,7 @@ class HuggingFace(Listener):
                 trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
     def after_save(self, *_: Any) -> None:
-        """Run as the last of the callbacks."""
+        """End after a save for the hook, as the last of the callbacks."""
         if self.ends():
             self.finish()
 
@@ -141,7 +142,7 @@ class HuggingFace(Listener):
             guarded(self, self.by_itself, path)
 
     def by_itself(self, path: str) -> None:
-        """The trainer saved because the program wants it. That is whole once every rank is here."""
+        """Mark what the trainer saved because the program wants it, whole once every rank is here."""
         step, self.own = self.trainer.state.global_step, False
         whole = not self.trainer.args.save_only_model and self.ranks.meet("own/%d" % step, SAVE_SECONDS)
         if whole and self.trainer.args.should_save:
@@ -180,10 +181,10 @@ class HuggingFace(Listener):
         return HANDLED
 
     def save_all(self, folder: str, new: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """The trainer's own save into that folder, optimizer and random numbers included, and not to a hub.
+        """Save into `folder` as the trainer does, with optimizer and random numbers, and not to a hub.
 
-        The best step is hidden from it: it would wait there for ranks that may have failed, and choose a best
-        checkpoint that the program's own settings would not have made. Before 4.46 metrics are what it chooses by.
+        The best step is hidden: the trainer would wait there for ranks that may have failed, and choose a best
+        checkpoint that the program's settings would not have made. Before 4.46 it chooses by metrics: none are passed.
         """
         trainer, options, state = self.trainer, self.trainer.args, self.trainer.state
         before, best = (options.save_only_model, options.push_to_hub), getattr(state, "best_global_step", None)
@@ -203,7 +204,7 @@ class HuggingFace(Listener):
             state.save_to_json(os.path.join(new, "trainer_state.json"))
 
     def rotate(self, path: str) -> None:
-        """As the trainer does after its own saves. Without a limit the newest that was made on a wish stays."""
+        """Rotate as the trainer does. Without a limit, of saves on a wish the newest and the best stay."""
         options, best = self.trainer.args, self.trainer.state.best_model_checkpoint
         if not options.save_total_limit or options.save_total_limit < 0:
             stays = [os.path.realpath(each) for each in (path, best) if each]

@@ -1,7 +1,8 @@
 """Listens to Lightning's Trainer, under either of its names.
 
-Why save_checkpoint is wrapped: whichever callback saves, a whole checkpoint gets a mark, and one that is written over
-loses its own. The marks lie in a folder of the run's beside them: a checkpoint may be one file, anywhere.
+save_checkpoint is wrapped so that, whichever callback saves, a whole checkpoint gets a mark, and a checkpoint that is
+written over loses its mark. The marks lie in a folder of the run, because a checkpoint may be one file, anywhere.
+Checkpoints of weights alone, and those at a URL, get none.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from listener.resume import choose, listed
 
 OLDEST_LIGHTNING = (2, 0)
 FIRST_RESUMED = (2, 6)
-"""Before it a training that is resumed amid an epoch counts its batches otherwise."""
+"""Before this a training that is resumed amid an epoch counts its batches otherwise."""
 CKPT_PATH = 4
-"""Its place among the arguments of fit(), the trainer counted."""
+"""Index of ckpt_path in the arguments of fit(), the trainer counted."""
 
 
 def attach_lightning(module: Any) -> None:
-    """Called with the module of Lightning's Trainer."""
+    """Wrap fit and save_checkpoint of Lightning's Trainer, unless it is too old."""
     package = module.__name__.split(".")[0]
     known = version(sys.modules[package])
     if known < OLDEST_LIGHTNING:
@@ -91,7 +92,7 @@ class Lightning(Listener):
         return os.path.join(self.home, "%d-%d%s" % (self.call, step, what))
 
     def attach(self, base: type, free: bool, known: tuple[int, int]) -> None:
-        """Resume if the program leaves that `free`."""
+        """Add the callback, and have it resume if the program leaves that `free`."""
         events = {"setup": self.setup, "on_train_batch_end": self.batch, "on_train_end": self.train_end}
         events.update(on_save_checkpoint=self.remember, on_load_checkpoint=self.recall)
         self.callback = callback(base, self, events)
@@ -114,7 +115,7 @@ class Lightning(Listener):
     # -- events
 
     def setup(self, *_: Any) -> None:
-        """The process group is there, and nothing is loaded yet."""
+        """Begin and choose a checkpoint, before anything is loaded."""
         if self.begins(self.root):
             self.folder = self.home
             if self.ranks.local == 0:
@@ -130,7 +131,7 @@ class Lightning(Listener):
         self.trainer._checkpoint_connector.__dict__.pop("_restore_modules_and_callbacks", None)
 
     def batch(self, *_: Any) -> None:
-        """Only what follows a step of the optimizer is a place to go on from."""
+        """Save if it is due, after a step of the optimizer: training can resume nowhere else."""
         trainer = self.trainer
         if trainer.global_step != self.counted:
             self.counted = trainer.global_step
@@ -164,7 +165,7 @@ class Lightning(Listener):
             self.prune()
 
     def write(self, path: str) -> None:
-        """The trainer's own save, with an error that is raised once all ranks have met, as they do within it."""
+        """Save as the trainer does; raise an error once all ranks have met, as they do within."""
         strategy = self.trainer.strategy
         save, self.fault = strategy.save_checkpoint, None
 
@@ -184,7 +185,7 @@ class Lightning(Listener):
             raise self.fault
 
     def remember(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
-        """Store the other ranks' random numbers beside the first rank's checkpoint."""
+        """Put random numbers into the checkpoint; ranks but the first use files of their own."""
         checkpoint["gpu_tiers"] = self.replay.remember()
         if trainer.global_rank and os.path.isdir(self.home):
             torch: Any = sys.modules["torch"]
@@ -213,7 +214,7 @@ class Lightning(Listener):
                     remove(each.file)
 
     def marked(self, path: str) -> None:
-        """Any whole save of the trainer by itself."""
+        """Mark a whole save that the trainer made by itself."""
         if not self.able or self.writes:
             return
         step = self.trainer.global_step
@@ -223,7 +224,7 @@ class Lightning(Listener):
         self.saved(step)
 
     def prune(self) -> None:
-        """Keep what belongs to the two latest marks, and of our own checkpoints the newest whole one."""
+        """Keep what belongs to the two latest marks, of our own checkpoints only the newest whole one."""
         marks = marks_of(self.notes(), self.call)
         ours = [each for each in marks if os.path.dirname(each.path) == self.home]
         newest = next((each for each in ours if each.is_whole()), None)

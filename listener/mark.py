@@ -1,4 +1,4 @@
-"""The mark of a whole checkpoint: its run, its step, and the size of each of its files.
+"""The mark of a whole checkpoint: its run, call and step, and the size of each of its files.
 
 The mark is written last. It has sizes because a disk that lost power, or a rotation, may have lost files since.
 """
@@ -15,7 +15,7 @@ MARK = "gpu-tiers.json"
 
 
 def sizes(path: str) -> dict[str, int]:
-    """Return each file of a checkpoint, a folder or one file, with its size; marks are none of its files."""
+    """Return the size of each file of a checkpoint by relative path, "" if it is one file; marks are left out."""
     if os.path.isfile(path):
         return {"": os.path.getsize(path)}
     found = {}
@@ -28,7 +28,7 @@ def sizes(path: str) -> dict[str, int]:
 
 
 def flush(path: str) -> None:
-    """Wait until its files are on the disk, because another checkpoint is deleted for it, and the node may die."""
+    """Wait until a checkpoint is on the disk, because another is deleted for it, and the node may die."""
     for name in sizes(path):
         with open(os.path.join(path, name) if name else path, "rb") as file:
             os.fsync(file)
@@ -42,7 +42,7 @@ def discard(path: str) -> None:
 
 
 def write_mark(mark: str, path: str, call: int, step: int, *, wished: bool = False) -> None:
-    """`call` is the how-manieth call of train() in the program it was: a program may train several models."""
+    """Write the mark; `call` numbers the calls of train() or fit(): a program may train several models."""
     where, files = os.path.relpath(path, os.path.dirname(mark)), sizes(path)
     write_json(mark, {"run": RUN, "call": call, "step": step, "path": where, "files": files, "wished": wished})
 

@@ -16,7 +16,7 @@ PROGRESS_SECONDS = 5.0
 
 
 class Progress:
-    """The file `progress`."""
+    """How far the training is, and the file `progress`."""
 
     def __init__(self) -> None:
         self.known: dict[str, Any] = {"run": RUN, "step": 0, "max_steps": None}
@@ -25,7 +25,7 @@ class Progress:
         self.stepped = self.written = 0.0
 
     def step(self, step: int, last: int) -> bool:
-        """Note a step; whether it is time to write."""
+        """Record a step; return True if it is time to write."""
         now = time.monotonic()
         if self.stepped:
             took = now - self.stepped
@@ -46,7 +46,7 @@ class Progress:
         write_json(shared("progress"), self.line())
 
     def leave(self) -> None:
-        """Write the progress into the container's termination message, where the hook writes too."""
+        """Write the file and, if possible, the container's termination message, where the hook writes too."""
         self.write()
         try:
             with open(TERMINATION_LOG, "a") as file:

@@ -21,7 +21,7 @@ ANYWHERE = os.environ.get("GPU_TIERS_LISTEN_EPHEMERAL") == "on"
 MEET_SECONDS = float(os.environ.get("GPU_TIERS_LISTEN_MEET_SECONDS") or 60)
 """How long ranks wait for one another."""
 SAVE_SECONDS = 3600.0
-"""How long they wait for one that still writes."""
+"""How long ranks wait for one that still writes."""
 TERMINATION_LOG = os.environ.get("GPU_TIERS_TERMINATION_LOG") or "/dev/termination-log"
 TERMINATED = 143
 """How the program ends after a save: as after SIGTERM, so that its Job tries again."""
@@ -61,7 +61,7 @@ def write_json(path: str, tree: Any) -> None:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """Return the object in the file; nothing if it is no JSON object."""
+    """Return the object in the file; {} if there is no file or no JSON object."""
     try:
         with open(path) as file:
             tree = json.load(file)
@@ -71,7 +71,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def quietly(what: Callable[..., Any], *args: Any) -> Any:
-    """Call it; if it fails, say so and go on. Ending the program (SystemExit) is no failure."""
+    """Call `what`; if it raises, say so and return None. SystemExit ends the program."""
     try:
         return what(*args)
     except Exception as error:
@@ -91,8 +91,9 @@ def around(
     before: Callable[[list[Any], dict[str, Any]], Any],
     after: Callable[[Any, BaseException | None], Any],
 ) -> Callable[..., Any]:
-    """A function of the program with ours around it: `before` may change the arguments, `after` gets what that answered
-    and how the original ended. What ours raise ends nothing. What the original raises is the program's own.
+    """Wrap a function of the program: `before` may change the arguments or answer HANDLED, `after` gets the answer.
+
+    What ours raise ends nothing, SystemExit apart. What the original raises, which `after` gets too, is the program's.
     """
 
     @functools.wraps(original)

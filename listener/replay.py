@@ -1,7 +1,7 @@
 """Restores the random numbers and the position in the data, which Lightning's checkpoints lack.
 
-Why replayed: a plain DataLoader can't be told to begin in the middle. Its order is drawn from random numbers at the
-epoch's begin; drawn again from the same numbers and skipped, it goes on where it was.
+The data is replayed because a plain DataLoader can't begin in the middle. Its order is drawn from random numbers when
+the epoch begins. So the order is drawn again from the same numbers, and the batches that were seen are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from listener.protocol import around
 
 
 def random_numbers() -> dict[str, Any]:
-    """Return those of this process, in types that torch.load takes with weights_only."""
+    """Return the random states of this process, in types that torch.load takes with weights_only."""
     torch: Any = sys.modules["torch"]
     state = {"python": random.getstate(), "torch": torch.get_rng_state()}
     numpy: Any = sys.modules.get("numpy")
@@ -42,7 +42,7 @@ def set_random_numbers(state: dict[str, Any]) -> None:
 
 
 class Replay:
-    """Around the two functions of Lightning's fit loop that make the iterators of the training data."""
+    """Wraps the two functions of Lightning's fit loop that make the iterators of the training data."""
 
     def __init__(self, trainer: Any) -> None:
         self.loop = trainer.fit_loop
@@ -50,7 +50,7 @@ class Replay:
         self.epoch: dict[str, Any] | None = None
         """The numbers from which this epoch's order was drawn."""
         self.recalled: dict[str, Any] | None = None
-        """What the checkpoint says that is resumed from."""
+        """What the resumed checkpoint says, until its epoch begins."""
 
     def wrap(self, guard: Callable[..., Any]) -> None:
         """`guard` stops the listener where one of these fails: what it would save could not be resumed exactly."""
@@ -88,7 +88,7 @@ class Replay:
             self.skip(fetcher, recalled)
 
     def skip(self, fetcher: Any, recalled: dict[str, Any]) -> None:
-        """Draw the order again and leave out what was seen. Loaders that know their place need no help."""
+        """Draw the order again and leave out what was seen. Loaders with a state_dict need no help."""
         loaders = fetcher.combined_loader.flattened
         if all(hasattr(each, "state_dict") and hasattr(each, "load_state_dict") for each in loaders):
             return

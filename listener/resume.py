@@ -1,7 +1,7 @@
-"""Chooses the checkpoint that a program goes on from, and notes when that leads nowhere.
+"""Chooses the checkpoint that a program goes on from, and counts the tries that lead nowhere.
 
-Why the note: a checkpoint that a program can't load would end each of its tries, and nobody would be there to see it.
-An eviction during the start is no such thing, so only errors count quickly.
+Tries are counted because a checkpoint that a program can't load would end each of its tries, and nobody would be there
+to see it. An eviction during the start says less, so that only errors count quickly.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from listener.mark import Mark, marks_of
 from listener.protocol import read_json, remove, say, write_json
 
 ERRORS = 2
-"""So many resumes that ended with an error before a step..."""
+"""A checkpoint is given up after so many resumes that raised before a step ..."""
 STARTS = 5
-"""... or so many that just ended: killed for memory, or evicted again and again."""
+"""... or so many in all: killed for memory, or evicted again and again."""
 
 
 class Tries:
@@ -31,7 +31,7 @@ class Tries:
         return self.errors >= ERRORS or self.starts >= STARTS
 
     def count(self, starts: int = 0, errors: int = 0) -> None:
-        """Sets rather than adds, so that ranks that share a disk count once."""
+        """Write what was read plus these: ranks that share a disk and read at once count once."""
         write_json(self.note, {"starts": self.starts + starts, "errors": self.errors + errors})
 
     def forget(self) -> None:
@@ -39,7 +39,7 @@ class Tries:
 
 
 def choose(files: Iterable[str], call: int) -> Mark | None:
-    """The latest whole checkpoint of this run and call that may still lead somewhere."""
+    """Return the latest whole checkpoint of this run and call that isn't exhausted, or None."""
     for mark in marks_of(files, call):
         if not mark.is_whole():
             say("not resumed from %s: it is not whole" % mark.path)
@@ -51,7 +51,7 @@ def choose(files: Iterable[str], call: int) -> Mark | None:
 
 
 def agreed(mark: Mark | None, ranks: Any) -> Mark | None:
-    """The choice if all ranks see the same step: else they would train on from different ones."""
+    """Count and return the choice if all ranks see the same step, else None."""
     step = ranks.same("resume", -1 if mark is None else mark.step)
     if step is None:
         say("not resumed: the ranks see different checkpoints")

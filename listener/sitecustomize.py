@@ -1,7 +1,7 @@
-"""gpu-tiers: when the program imports a trainer of Hugging Face or Lightning, attach the listener to it.
+"""gpu-tiers: when the program imports a trainer of Hugging Face or Lightning, or a launcher, attach the listener to it.
 
-Python runs this file at its start because it lies first on PYTHONPATH. It imports nothing that the program doesn't, and
-runs the sitecustomize that it hides. GPU_TIERS_LISTEN=off leaves the program alone.
+Python runs this file at its start because it lies first on PYTHONPATH. It imports little before that, and runs the
+sitecustomize that it hides. GPU_TIERS_LISTEN=off leaves the program alone.
 """
 
 import sys
@@ -31,7 +31,7 @@ def _say(what: str) -> None:
 
 
 class _Finder:
-    """First on sys.meta_path. The others find; this one looks at the modules above when they have run."""
+    """First on sys.meta_path. The others find; this one attaches to the modules above when they have run."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":
         if _ATTACH.get(name) is None:
@@ -50,7 +50,7 @@ class _Finder:
 
 
 def _run_then(loader: "Loader", then: "Callable[[ModuleType], None]") -> None:
-    """Have this loader call `then` after its next exec_module. What that raises is the program's own."""
+    """Have this loader call `then` after its next exec_module. What the module raises is the program's own."""
     run = loader.exec_module
 
     def exec_module(module: "ModuleType") -> None:
@@ -71,7 +71,7 @@ def _attach(attach: str, module: "ModuleType") -> None:
 
 
 def _run_hidden() -> None:
-    """Run the sitecustomize that Python would have found without this one. What it raises, Python tells as ever."""
+    """Run the sitecustomize that Python would have found without this one. Python reports what it raises."""
     import os
     from importlib.machinery import PathFinder
 

@@ -1,6 +1,6 @@
 """Finds folders whose checkpoints would be lost with the pod.
 
-Why: who saves there loses the training at an eviction, and ending early would be all that listening did.
+A training that saves there is lost at an eviction, and ending early would be all that listening did.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 
 
 def vanishes(path: str) -> str | None:
-    """Why what is written there is gone with the pod: a container's own layer, an emptyDir, a tmpfs. None if not."""
+    """Return why `path` is gone with the pod: a container's layer, an emptyDir, a tmpfs. None: not, or unknown."""
     path = os.path.realpath(path)
     found = ("", "", "")
     try:

@@ -8,7 +8,7 @@ from localcluster.binaries import binaries, find
 
 
 def run(asked: argparse.Namespace) -> None:
-    """Do it; the last line of `up` is for a shell's eval."""
+    """Run the command. `build` prints the path of each binary; the last line of `up` is for a shell's eval."""
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
         case "build":

@@ -39,14 +39,14 @@ class Api:
         self._client.close()
 
     def get(self, what: str, namespace: str = "", **params: str) -> Tree:
-        """Return what `kubectl get` finds by a word such as pods or tenantquota/NAME; ApiError if nothing."""
+        """Return the list or object for a word such as pods or tenantquota/NAME; ApiError if it does not exist."""
         found = _found(self._client.get(self.path(what, namespace), params=params))
         for each in found.get("items", ()):  # the API server leaves out what the list says for all
             each |= {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
         return found
 
     def text(self, path: str) -> str:
-        """Return an answer that isn't JSON, such as /metrics."""
+        """Return an answer that isn't JSON, such as /metrics; httpx.HTTPStatusError if it is an error."""
         return self._client.get(path).raise_for_status().text
 
     def has(self, what: str, namespace: str = "") -> bool:
@@ -65,7 +65,8 @@ class Api:
     ) -> Result:
         """Create an object, or each of a List, maybe as another user; ApiError on a refusal, unless `check` is False.
 
-        An unknown field is an error if `strict`; otherwise the API server drops it.
+        An unknown field is an error if `strict`; otherwise the API server drops it. After a refusal the
+        rest of a List is still created.
         """
         params = {"fieldManager": "kubectl-create", "fieldValidation": "Strict" if strict else "Ignore"}
         params |= {"dryRun": "All"} if dry_run else {}
@@ -82,7 +83,7 @@ class Api:
         return _checked(Result(listed if tree["kind"] == "List" else made[0].stdout, said, code), check=check)
 
     def apply(self, *trees: Mapping[str, Any], namespace: str = "", part: str = "") -> None:
-        """Apply objects on the server, and take over fields that others wrote; ApiError if it refuses."""
+        """Apply objects, or a `part` such as status, on the server, over fields of others; ApiError on a refusal."""
         params = {"fieldManager": "tests", "force": "true"}
         for tree in trees:
             path = "/".join((self._path_of(tree, namespace), tree["metadata"]["name"], *filter(None, (part,))))
@@ -121,7 +122,7 @@ class Api:
         return self.patch(what, {"metadata": {"annotations": notes}}, namespace, check=check)
 
     def wait_for(self, condition: str, *whats: str, namespace: str = "", seconds: float = SECONDS) -> None:
-        """Wait until a condition of objects is True."""
+        """Wait until the condition of each object is True, `seconds` each; TimeoutError, or ApiError if absent."""
 
         def is_true(what: str) -> bool:
             conditions = self.get(what, namespace).get("status", {}).get("conditions")
@@ -147,7 +148,8 @@ class Api:
     ) -> None:
         """Delete objects, such as pod/NAME, or all of a kind, such as pods. Absent objects are no error.
 
-        Without a grace period pods have that of their spec. Dependents are deleted too, unless `owned` is Orphan.
+        Pods end within `seconds`, or the grace period of their spec. Dependents are deleted too, unless `owned` is
+        Orphan. If `wait`, return once each object is gone; TimeoutError after SECONDS.
         """
         options = {"propagationPolicy": owned} | ({} if seconds is None else {"gracePeriodSeconds": seconds})
         for path in [self.path(each, namespace) for each in whats]:
@@ -158,7 +160,7 @@ class Api:
                     self._wait_for_end(path, going)
 
     def path(self, what: str, namespace: str = "") -> str:
-        """Return the path of an object or a list, by a word that kubectl takes, or by Kind.group/version."""
+        """Return the path of an object or a list, by kubectl's word or Kind.group/version; ApiError if unknown."""
         word, _, name = (what, "", "") if what.partition(".")[0][0].isupper() else what.partition("/")
         if word not in self._paths:
             self._paths = self._discovered()

@@ -14,7 +14,7 @@ from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
 EXPECTED_ERRORS = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
-"""Errors that are printed in one line, without a traceback."""
+"""Errors of which only the text is printed, without a traceback."""
 
 
 def add_up_and_down(commands: Any) -> list[argparse.ArgumentParser]:
@@ -39,7 +39,7 @@ def add_version(command: argparse.ArgumentParser) -> None:
 
 
 def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return the arguments; a version that isn't in the table ends the program."""
+    """Return the arguments; wrong ones, such as a version that isn't in the table, end the program."""
     asked = parser.parse_args()
     if getattr(asked, "kubernetes", DEFAULT_KUBERNETES) not in KUBERNETES:
         parser.error(f"Kubernetes {asked.kubernetes} is not in the table; there are {', '.join(KUBERNETES)}")
@@ -47,7 +47,7 @@ def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def exit_code(run: Callable[[], None], program: str) -> int:
-    """Run it and return the exit code: 1 for an expected error, whose text is printed."""
+    """Call `run` and return the exit code: 1 for one of EXPECTED_ERRORS, whose text is printed, otherwise 0."""
     try:
         run()
     except EXPECTED_ERRORS as error:

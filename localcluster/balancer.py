@@ -39,7 +39,7 @@ class Backend:
     open: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def probe(self) -> None:
-        """Ask its /readyz; cut its connections if no answer comes."""
+        """Ask for /readyz and print a change; cut all connections if no answer comes within TIMEOUT_SECONDS."""
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 health = await asked(self.metrics_port)
@@ -53,7 +53,7 @@ class Backend:
                 connection.cancel()
 
     async def probe_for_ever(self) -> None:
-        """Probe it about every half second."""
+        """Probe, and again PERIOD_SECONDS after the end of each probe."""
         while True:
             await self.probe()
             await asyncio.sleep(PERIOD_SECONDS)
@@ -85,7 +85,7 @@ class Balancer:
         return found
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward one connection until either side ends it, or its backend has died."""
+        """Forward one connection until either side ends it or the backend is silent; cut it if no backend is ready."""
         backend = self.next()
         if backend is None:
             writer.transport.abort()

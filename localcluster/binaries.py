@@ -102,12 +102,12 @@ def find(binary: Binary, progress: str = "") -> Path:
 
 
 def found(binary: Binary) -> Path | None:
-    """Return the path of a binary that needs no build."""
+    """Return the path of a binary that needs no build; None if it has to be built."""
     return from_assets(binary) or from_cache(binary)
 
 
 def from_assets(binary: Binary) -> Path | None:
-    """Return the one in $KUBEBUILDER_ASSETS (envtest's folder) if it has exactly the wanted version."""
+    """Return the path in $KUBEBUILDER_ASSETS (envtest's folder) if that binary says exactly this version, else None."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     path = Path(assets or "") / binary.name
     if not assets or not binary.version_arguments or not os.access(path, os.X_OK):
@@ -117,14 +117,14 @@ def from_assets(binary: Binary) -> Path | None:
 
 
 def from_cache(binary: Binary) -> Path | None:
-    """Return the one in the cache folder."""
+    """Return the path of a binary in the cache folder; None if it is not there."""
     return binary.cached if os.access(binary.cached, os.X_OK) else None
 
 
 def build(binary: Binary, progress: str = "") -> Path:
-    """Build it from its pinned module into the cache, in one process only; it appears there only when it is whole.
+    """Build a binary from its pinned module into the cache, unless another process just did; return its path.
 
-    `progress` begins the line about it.
+    The binary appears there only when it is whole. `progress` begins the line that is printed about the build.
     """
     with only_one(f"{binary.project}-{binary.version}-{binary.name}"):
         if ready := from_cache(binary):

@@ -14,7 +14,7 @@ FAKE_POD_ADDRESSES = "10.244.0.0/16"
 
 
 def etcd(folder: Path, client: int, peer: int) -> list[str]:
-    """One member without fsync: the data lives as long as the folder."""
+    """Return the options of a single etcd, without fsync because the data lives only as long as the folder."""
     clients, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
     return [
         f"--data-dir={folder / 'etcd'}",
@@ -29,9 +29,10 @@ def etcd(folder: Path, client: int, peer: int) -> list[str]:
 
 
 def apiserver(folder: Path, kubernetes: Kubernetes, address: str, port: int, etcd_port: int, gates: str) -> list[str]:
-    """On loopback the endpoint reconciler is off: it refuses that address, and there is no cluster network.
+    """Return the API server's options, with feature gates and API versions of `kubernetes`.
 
-    Nobody reads the metrics about etcd, whose polling is a sixth of what an idle API server does.
+    On loopback the endpoint reconciler is off: it refuses that address, and there is no cluster network. Nobody reads
+    the metrics about etcd, whose polling is a sixth of what an idle API server does.
     """
     enabled = ",".join(f"{api}=true" for api in kubernetes.runtime_config)
     return [
@@ -57,7 +58,7 @@ def apiserver(folder: Path, kubernetes: Kubernetes, address: str, port: int, etc
 
 
 def controller_manager(folder: Path, gates: str, controllers: Sequence[str]) -> list[str]:
-    """Each controller acts as its own ServiceAccount, as in clusters made by kubeadm."""
+    """Return the options, by which each controller acts as its own ServiceAccount, as in clusters made by kubeadm."""
     return [
         f"--kubeconfig={folder / 'kube-controller-manager.kubeconfig'}",
         "--leader-elect=false",
@@ -73,7 +74,7 @@ def controller_manager(folder: Path, gates: str, controllers: Sequence[str]) -> 
 
 
 def scheduler(folder: Path, gates: str) -> list[str]:
-    """The default profile."""
+    """Return the scheduler's options, with the default profile."""
     return [
         f"--kubeconfig={folder / 'kube-scheduler.kubeconfig'}",
         "--leader-elect=false",
@@ -83,7 +84,7 @@ def scheduler(folder: Path, gates: str) -> list[str]:
 
 
 def kwok(kubeconfig: Path, stages: Path) -> list[str]:
-    """Only nodes that carry the annotation are answered for; a real node is left alone."""
+    """Return kwok's options. It answers only for nodes with the annotation FAKE_NODES, and leaves real nodes alone."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--config={stages}",

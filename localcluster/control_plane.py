@@ -159,9 +159,10 @@ class ControlPlane:
             raise process.failure(f"was not ready within {READY_SECONDS} s") from None
 
     def restart_apiserver(self, *options: str) -> None:
-        """Kill it in the middle of its requests, start it again, and wait until it answers.
+        """Kill the API server in the middle of its requests, start it again, and wait until it answers.
 
-        The options are appended to those of its first start, and override them until the next restart.
+        ProcessError if it does not answer within READY_SECONDS. The options are appended to those of its first start,
+        and override them until the next restart.
         """
         process = self.processes.named("kube-apiserver")
         process.popen.kill()

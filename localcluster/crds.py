@@ -13,7 +13,7 @@ GONE_SECONDS = 60
 
 
 def add_crds(cluster: Cluster, *crds: Mapping[str, Any]) -> None:
-    """Apply CRDs by the server, and wait until the objects of each of their versions can be listed.
+    """Apply CRDs by the server, and wait until the objects of each served version can be listed; or TimeoutError.
 
     To wait for Established is not enough: `kubectl wait` fails for a CRD without any condition yet, and discovery comes
     later.
@@ -32,9 +32,9 @@ def _served(spec: Mapping[str, Any]) -> list[str]:
 def delete_crd(cluster: Cluster, name: str) -> None:
     """Delete a CRD and wait until it is gone; TimeoutError after a minute.
 
-    Where its storage was just being set up ("storage is (re)initializing"), the finalizer's second try may meet its
-    own change of the status as a conflict, and it looks again only when something else of the CRD changes, or in
-    five minutes (crd_finalizer.go in apiextensions-apiserver, 1.37.1). So something is changed until it is gone.
+    If the CRD's storage was just being set up ("storage is (re)initializing"), the finalizer's second try may meet its
+    own change of the status as a conflict. The finalizer looks again only when something else of the CRD changes, or in
+    five minutes (crd_finalizer.go in apiextensions-apiserver, 1.37.1). So an annotation is changed until it is gone.
     """
     cluster.api.delete(f"crd/{name}", wait=False)
 

@@ -22,7 +22,7 @@ USERS = {
 
 
 def write_credentials(folder: Path, server: str) -> None:
-    """Write tokens.csv, service-account.pem and one <user>.kubeconfig each into the folder."""
+    """Write tokens.csv, service-account.pem and a <name>.kubeconfig for each of USERS into the folder."""
     write_private(folder / "service-account.pem", service_account_key())
     tokens = {name: secrets.token_urlsafe(24) for name in USERS}
     rows = [f'{tokens[name]},{user},{name},"{groups}"' for name, (user, groups) in USERS.items()]

@@ -77,7 +77,7 @@ class ExistingCluster:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start_kwok(self) -> None:
-        """Run it on a copy of the stages, so that its command line names the folder."""
+        """Run kwok on a copy of the stages, so that its command line names the folder."""
         stages = self.folder / STAGES.name
         shutil.copyfile(STAGES, stages)
         self.processes.start("kwok", [str(find(self._binaries["kwok"])), *components.kwok(self.kubeconfig, stages)])

@@ -11,7 +11,7 @@ NODE = "dra-0"
 
 
 def add_devices(cluster: Cluster, count: int) -> None:
-    """Add a node with that many GPUs by DRA, and their DeviceClass."""
+    """Add the fake node NODE with `count` GPUs by DRA, and their DeviceClass."""
     cluster.add_node(NODE, gpus=0)
     found = (device(f"gpu-{number}") for number in range(count))
     of_driver = f"device.driver == '{DRIVER}'"

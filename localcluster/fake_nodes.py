@@ -18,7 +18,7 @@ GPUS_PER_NODE = 8
 
 
 def add_node(api: Api, name: str, gpus: int, labels: dict[str, str]) -> None:
-    """Create the node and wait until the scheduler would use it; ApiError if it exists."""
+    """Create the node and wait until it is Ready without a taint; ApiError if it exists, TimeoutError if it is late."""
     api.create(node(name, gpus, labels))
     api.wait_for("Ready", f"node/{name}", seconds=READY_SECONDS)
 

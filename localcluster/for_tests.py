@@ -1,4 +1,4 @@
-"""How a test gets its cluster, or says why it has none."""
+"""Starts the cluster of a test, or says why there is none."""
 
 import os
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def missing(reason: str) -> NoReturn:
 
 
 def announce(config: pytest.Config, line: str) -> None:
-    """Print a line to the terminal while the tests run; with several processes, when each of them ends."""
+    """Print a line to the terminal while the tests run; a worker of pytest-xdist stores it for its own end."""
     if hasattr(config, "workeroutput"):
         config.workeroutput.setdefault("announced", []).append(line)
         return

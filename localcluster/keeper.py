@@ -43,14 +43,14 @@ def state() -> Path:
 
 
 def prepare(minor: str, *, real: bool) -> None:
-    """Make the parts that take minutes the first time; NodeError, BinaryError or GoError if that fails."""
+    """Make the missing parts, for a real node after its packages; NodeError, BinaryError or GoError if that fails."""
     if real:
         have_packages()
     have(parts(minor, real=real))
 
 
 def parts(minor: str, *, real: bool) -> Iterator[Part]:
-    """Yield the parts of a cluster of that minor version."""
+    """Yield the parts of a cluster of that minor version, with or without a real node."""
     yield from map(of_binary, binaries(minor).values())
     if real:
         yield from map(of_binary, node_binaries(minor).values())
@@ -58,9 +58,9 @@ def parts(minor: str, *, real: bool) -> Iterator[Part]:
 
 
 def up(minor: str, module: str, *options: str, real: bool) -> Path:
-    """Return the kubeconfig of the cluster once all in it is ready; ProcessError shows the keeper's log.
+    """Start `python -m MODULE keep OPTIONS` if no keeper runs; return the kubeconfig once all in the cluster is ready.
 
-    `python -m MODULE keep OPTIONS` is the keeper, if none runs. ProcessError if one runs with other options.
+    ProcessError if a keeper runs with other options, or ends (with the end of its log). TimeoutError after UP_SECONDS.
     """
     wanted = [f"--kubernetes={minor}", f"--node={'real' if real else 'fake'}", *options]
     if is_running():
@@ -108,7 +108,10 @@ def start_keeper(module: str, options: list[str]) -> subprocess.Popen[bytes]:
 
 
 def keep(minor: str, fill: Fill = lambda _: None, tend: Fill = lambda _: None, *, real: bool) -> None:
-    """Be the keeper: hold the lock, run the control plane, fill it, and tend it until `down` or a SIGTERM."""
+    """Be the keeper: hold the lock, run the control plane, fill it, and tend it until `down` or a SIGTERM.
+
+    TimeoutError if another keeper has the lock, ProcessError if a part of the cluster ends.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")

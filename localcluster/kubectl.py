@@ -39,7 +39,7 @@ class Kubectl:
     timeout_seconds: float = 300
 
     def __call__(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
-        """Run kubectl; KubectlError on a failure, unless `check` is False."""
+        """Run kubectl; KubectlError on a failure unless `check` is False, TimeoutExpired after `timeout_seconds`."""
         run = subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
             env=without_a_persons() | SHORT_LIVED,

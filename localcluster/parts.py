@@ -23,7 +23,7 @@ def of_binary(binary: Binary) -> Part:
 
 
 def have(parts: Iterable[Part], clock: Callable[[], float] = time.monotonic) -> None:
-    """Make those that are missing; each line names its number, and the minutes of all that are still missing.
+    """Make the parts that are missing. Each line names a part's number, and the minutes of all that are still missing.
 
     The minutes of the table are those of one machine, so they follow the pace of the parts that were made.
     """

@@ -18,7 +18,7 @@ _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports of 127.0.0.1 that nobody listens on at this moment; none is returned twice."""
+    """Return `count` ports of 127.0.0.1 that nobody listens on now; this process gets none of them twice."""
     found = list(islice((port for port in _candidates() if port not in _given and is_free(port)), count))
     _given.update(found)
     return found

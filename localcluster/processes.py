@@ -19,7 +19,7 @@ class ProcessError(Exception):
 
 
 class Process:
-    """A child, its name and its log. One that `restarts` is started again if it ends, as a kubelet does."""
+    """A child process, its name and its log. One that `restarts` is started again by the next `check` of its group."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, *, restarts: bool = False) -> None:
         self.name = name
@@ -29,12 +29,12 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        """Start it, for the first time or again."""
+        """Start the process, for the first time or again; its log is appended to."""
         with self.log.open("ab") as output:
             self.popen = detached(self.command, self.log.parent, output)
 
     def check(self) -> None:
-        """Raise ProcessError if it ended."""
+        """Raise ProcessError if the process ended."""
         if self.popen.poll() is not None:
             raise self.failure(f"ended with {self.popen.returncode}")
 
@@ -44,7 +44,7 @@ class Process:
         return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
 
     def stop(self) -> None:
-        """Ask it to end, a paused one too, wait, and kill it after that."""
+        """Ask the process to end, a paused one too, and kill it after STOP_SECONDS."""
         self.popen.terminate()
         self.popen.send_signal(signal.SIGCONT)
         try:
@@ -66,14 +66,14 @@ class ProcessGroup:
         self._reaper: subprocess.Popen[bytes] | None = None
 
     def start(self, name: str, command: Sequence[str], *, restarts: bool = False) -> Process:
-        """Start one; its log is <name>.log in the folder."""
+        """Start a process of the group; its log is <name>.log in the folder."""
         process = Process(name, command, self.folder, restarts=restarts)
         self._running.append(process)
         self._tell_reaper(f"{process.popen.pid}\n")
         return process
 
     def check(self) -> None:
-        """Start again what ended and restarts; raise ProcessError if another ended."""
+        """Start again each ended process that `restarts`; raise ProcessError if another one ended."""
         for process in self._running:
             if process.restarts and process.popen.poll() is not None:
                 process.start()
@@ -81,26 +81,26 @@ class ProcessGroup:
             process.check()
 
     def adopt(self, pid: int) -> None:
-        """Have the reaper stop a process that one of them started, if this process is killed before it could."""
+        """Have the reaper also stop `pid`, a child of a process of the group, if this process is killed."""
         self._tell_reaper(f"{pid}\n")
 
     def named(self, name: str) -> Process:
-        """Return one of them."""
+        """Return the running process of that name; StopIteration if there is none."""
         return next(each for each in self._running if each.name == name)
 
     def restart(self, name: str) -> Process:
-        """Stop one of them by its name, and start it again with the same command line."""
+        """Stop a process by its name, and start it again with the same command line, but not as one that `restarts`."""
         process = self.named(name)
         self.end(process)
         return self.start(name, process.command)
 
     def end(self, process: Process) -> None:
-        """Stop one of them, if it still runs, and remove it from the group, so that its end is no failure."""
+        """Stop a process, if it still runs, and remove it from the group, so that its end is no failure."""
         process.stop()
         self._running.remove(process)
 
     def stop(self) -> None:
-        """Stop all of them, the last one first."""
+        """Stop all processes of the group, the last one first, and then the reaper."""
         while self._running:
             self.end(self._running[-1])
         if self._reaper and self._reaper.stdin:
@@ -118,7 +118,7 @@ class ProcessGroup:
 
 
 def detached(command: Sequence[str], folder: Path, log: IO[bytes] | None) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own, so that Ctrl-C reaches only its parent. Without a log, stdin is a pipe."""
+    """Start `command` in a session of its own, out of reach of Ctrl-C. Without a log, stdin is a pipe."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL if log else subprocess.PIPE,

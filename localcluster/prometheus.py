@@ -20,7 +20,7 @@ Sample = Callable[[int], float | None]
 
 
 def program(name: str) -> Path:
-    """Return the path of `prometheus` or `promtool`; PackageError if there is none."""
+    """Return the path of `prometheus` or `promtool`, unpacked into the cache if not installed; or PackageError."""
     if installed := shutil.which(name):
         return Path(installed)
     path = cache_folder() / "bin" / name

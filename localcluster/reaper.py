@@ -39,7 +39,7 @@ def runs(pid: int, folder: str) -> bool:
 
 
 def stop(pid: int, folder: str) -> None:
-    """Ask it to end, wait, and kill it after that."""
+    """Ask a process to end, and kill it after STOP_SECONDS."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_SECONDS
         if runs(pid, folder):
@@ -49,7 +49,7 @@ def stop(pid: int, folder: str) -> None:
 
 
 def main(folder: str) -> None:
-    """Wait for the parent's end; stop what it left."""
+    """Wait for the parent's end; if it left processes, stop them and remove the folder."""
     pids = pids_of_dead_parent(sys.stdin)
     for pid in reversed(pids):
         stop(pid, folder)

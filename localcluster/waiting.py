@@ -20,7 +20,7 @@ def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: f
 
 
 def answers_ready(port: int, path: str = "/readyz") -> bool:
-    """Return True if that path on that loopback port answers 200."""
+    """Return True if a path on a loopback port answers 200; False for another answer, or none within 5 s."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)

@@ -19,7 +19,7 @@ _SEVERITIES = """\
 
 
 def alerts() -> str:
-    """The page, whole."""
+    """Return the whole page: a section for each alert of the chart."""
     return page("Alerts", "`charts/gpu-tiers/files/alerts.yaml`", _HEAD, _SEVERITIES, *map(_section, rules()))
 
 

@@ -31,7 +31,7 @@ _TEMPLATES = {
 
 
 def chart_kinds() -> str:
-    """The file, whole."""
+    """Return the chart's files/kinds.yaml, whose head explains each key."""
     groups = sorted({row.group for row in BUILT_IN.rows})
     resources = {
         group: [row.plural for row in BUILT_IN.rows if row.group == group and row.kind != "Pod"] for group in groups
@@ -67,7 +67,7 @@ _HEAD_OF_KNOWN = """\
 
 
 def chart_known() -> str:
-    """The other file, whole."""
+    """Return the chart's files/known.yaml, whose head explains each key."""
     field = {name: str(HookSection.model_fields[name].alias) for row in ROWS.values() for name in row.takes}
     hooks = {
         kind: {

@@ -63,7 +63,7 @@ applied. Where the default is empty, the table has an example."""
 
 
 def chart_readme() -> str:
-    """The page, whole: the values that stand alone, then a table for each section."""
+    """Return the whole page: the values that are in no section, then a table for each section."""
     found = list(rows())
     single = [row for row in found if _section(row) == ""]
     others = sorted((row for row in found if _section(row)), key=_section)

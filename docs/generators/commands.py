@@ -26,7 +26,7 @@ _CHOICE = re.compile("Use it to ask ")
 
 
 def commands() -> str:
-    """The page, whole."""
+    """Return the whole page: the options that many commands share, then a section for each command."""
     every = [(name, command, [_row(each) for each in command.params]) for name, command in _every(_root(), "gpu-tiers")]
     counted = Counter(row for _, _, rows in every for row in rows)
     common = [row for row, times in counted.items() if times >= _COMMON]

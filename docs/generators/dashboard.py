@@ -14,9 +14,10 @@ WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel: its queries, each with the legend of its lines. `unit` is Grafana's name of one.
+    """A panel of the dashboard. `queries` are pairs of a query and the legend of its lines; `unit` is Grafana's name.
 
-    `colors` are those from a value on. Without any, Grafana makes every number from 80 on red.
+    `colors` are pairs of the value from which on a color is used, and the color. Without `colors`, Grafana makes every
+    number from 80 on red.
     """
 
     title: str
@@ -38,7 +39,7 @@ def _in_an_hour(metric: str, *labels: str, matchers: str = "") -> str:
 
 
 def _at_risk(matchers: str) -> str:
-    """Return a query in GPU-hours. Only the leader has them; the maximum covers a change of leaders."""
+    """Return a query of GPU-hours at risk by tier. The maximum covers a change of leaders, who alone report them."""
     return f"sum by (tier) (max by (tenant, tier) (gpu_tiers_at_risk_gpu_seconds{matchers})) / 3600"
 
 
@@ -288,7 +289,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
 
 
 def dashboard() -> str:
-    """The file, whole."""
+    """Return the dashboard as JSON, with the panels of ROWS."""
     found = {
         "uid": "gpu-tiers",
         "title": "gpu-tiers",
@@ -319,7 +320,7 @@ _TENANTS = {
 
 
 def _panels() -> Iterator[dict[str, Any]]:
-    """Yield rows of panels; a panel that does not fit into a line begins a new one."""
+    """Yield the panels with their places, after the title of their row. A panel that is too wide begins a new line."""
     number, top = 0, 0
     for title, panels in ROWS:
         number += 1

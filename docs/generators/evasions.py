@@ -12,7 +12,7 @@ ATTEMPTS = Path(__file__).resolve().parents[2] / "tests" / "apiserver" / "evasio
 
 
 def evasions() -> str:
-    """A table for each group of attempts."""
+    """Return a heading and a table for each group of attempts."""
     groups = yaml.safe_load(ATTEMPTS.read_text(encoding="utf-8"))
     return "\n\n".join(
         f"### {group['about']}\n\n{table(('attempt', 'answer'), list(_rows(group['attempts'])))}" for group in groups
@@ -20,7 +20,7 @@ def evasions() -> str:
 
 
 def _rows(attempts: Iterable[dict[str, str]]) -> Iterator[tuple[str, str]]:
-    """A row for each attempt. Attempts with the same answer follow each other, and only the first one shows it."""
+    """Yield a row for each attempt. Attempts with one answer follow each other; only the first shows the answer."""
     found = list(attempts)
     answers = [attempt["answer"] for attempt in found]
     for answer, same in groupby(sorted(found, key=lambda each: answers.index(each["answer"])), lambda it: it["answer"]):

@@ -13,7 +13,7 @@ _HEAD = "# Made from values.yaml and values.schema.json by `make generate`; chan
 
 
 def needed_values() -> str:
-    """The file, whole: path and example of each. Texts that are empty, lists and free maps may be missing."""
+    """Return the file: path and default of each value, but not of empty texts, lists and maps, which may be missing."""
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     return _HEAD + yaml.safe_dump(dict(_needed(schema["properties"], defaults, "")), sort_keys=False)

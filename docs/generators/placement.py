@@ -13,7 +13,7 @@ _MEASURED = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- /measured -->)", re.
 
 
 def placement(layouts: Layouts) -> str:
-    """Return the page with a new table."""
+    """Return docs/placement.md with a new table; AssertionError if its comments do not stand there once."""
     counted = [[line.partition(": ") for line in lines(layouts, name)] for name in layouts.runs]
     rows = [(what, *(column[row][2] for column in counted)) for row, (what, _, _) in enumerate(counted[0])]
     runs = len(next(iter(layouts.runs.values())))

@@ -32,7 +32,7 @@ where the provider guarantees one."""
 
 
 def policy_fields() -> str:
-    """The page, whole."""
+    """Return the whole page: the file, each section of it, and the node signals."""
     schema = PolicyFile.model_json_schema(by_alias=True)
     sections = schema["$defs"]
     parts: list[str] = ["## TierPolicy", _fields(schema, sections)]
@@ -44,7 +44,7 @@ def policy_fields() -> str:
 
 
 def _signals() -> Iterator[tuple[str, ...]]:
-    """The rows of signals. The id of each links to its source."""
+    """Yield the rows of signals, in which the id links to the source."""
     for row in BUILT_IN:
         is_status = row.where == "Condition"
         value = row.value or ("True" if is_status else "")
@@ -64,7 +64,7 @@ def _fields(section: Schema, sections: Schema) -> str:
 
 
 def _with_choices(field: Schema, sections: Schema) -> Schema:
-    """The field with an enumeration's choices in the place of its name: it has no section of its own."""
+    """Return the field with an enumeration's choices in place of its name, because an enumeration has no section."""
     choices = [sections[name] for name in [_section(field)] if name and sections[name]["type"] != "object"]
     return {**field, "anyOf": choices} if choices else field
 

@@ -13,7 +13,7 @@ _MEASURED = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- /measured -->)", re.
 
 
 def checkpointing(measured: Measured) -> str:
-    """Return the page with a new table."""
+    """Return docs/checkpointing.md with a new table; AssertionError if its comments do not stand there once."""
     rows = [(case.name, *row(measured.cases[case.letter])) for case in CASES if case.letter in measured.cases]
     said = f"{table(HEAD, rows)}\n\nThis is one run on Kubernetes {measured.kubernetes}, drawn on one time axis:\n"
     page, times = _MEASURED.subn(said, PAGE.read_text(encoding="utf-8"))

@@ -35,7 +35,7 @@ def security() -> str:
 
 
 def _roles() -> Iterator[str]:
-    """The text of each role, with the comments that say why a right is there."""
+    """Yield the rules of each Role and ClusterRole as text, with the comments that say why a right is there."""
     helm = str(Path(sys.executable).with_name("helm"))
     command = [helm, "template", "gpu-tiers", "charts/gpu-tiers", "-n=gpu-tiers", "-s=templates/rbac.yaml", "-f=-"]
     run = subprocess.run(  # noqa: S603 - our own tool and chart

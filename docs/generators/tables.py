@@ -11,7 +11,7 @@ _SINGULAR = {"string": "text", "object": "map", "number": "number", "integer": "
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; a bar or an angle within a cell is escaped."""
+    """Return a Markdown table; `|` and `<` within a cell are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
 
@@ -26,14 +26,14 @@ def code(text: object) -> str:
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> str:
-    """Text in lines of 110 characters at most, each behind its indentation; a longer word stands alone."""
+    """Return text in lines of at most 110 characters, indented by `first` and `rest`; a longer word stands alone."""
     return textwrap.fill(
         text, 110, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
     )
 
 
 def words(phrases: str) -> str:
-    """Phrases with commas between them, in lines that end behind a comma."""
+    """Return phrases, separated by commas, in lines that break only after a comma."""
     return wrapped(phrases.replace(" ", "\u00a0").replace(",\u00a0", ", ")).replace("\u00a0", " ")
 
 
@@ -56,7 +56,7 @@ def page(title: str, source: str, *parts: str) -> str:
 
 
 def filled(mark: str, text: str, page: str) -> str:
-    """A page with this text between the two comments of that name."""
+    """Return a page with a new text between the comments `mark` and `/mark`; AssertionError if not there once."""
     place = re.compile(rf"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
     changed, times = place.subn(lambda _: f"\n{text}\n\n", page)
     assert times == 1  # noqa: S101

@@ -16,7 +16,7 @@ refuses unknown fields."""
 
 
 def tenant_fields() -> str:
-    """The page, whole."""
+    """Return the whole page: the fields of spec and status, and what else the API server refuses."""
     version = yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]["properties"]
     rules = "\n".join(bullet(_sentence(rule)) for rule in _rules(schema["spec"]))
@@ -37,7 +37,7 @@ def tenant_fields() -> str:
 
 
 def _rows(schema: Schema, above: str) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each field, and after it those of the objects in it."""
+    """Yield a row for each field, followed by the fields in it unless they are those of Kubernetes."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         inner = field.get("items", field)
@@ -57,7 +57,7 @@ def _accepted(field: Schema) -> str:
 
 
 def _rules(schema: Schema) -> Iterator[dict[str, Any]]:
-    """The rules of an object and of all in it, in the order of its fields."""
+    """Yield the CEL rules of an object and of all objects in it, in the order of its fields."""
     yield from schema.get("x-kubernetes-validations", ())
     for field in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
         yield from _rules(field)

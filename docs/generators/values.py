@@ -19,7 +19,7 @@ _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
 def values() -> str:
-    """The page, whole."""
+    """Return the whole page: a table of all values."""
     source = "`charts/gpu-tiers/values.schema.json` and `values.yaml`"
     return page("The chart's values", source, _HEAD, table(("value", "default", "meaning"), _merged()))
 
@@ -35,7 +35,7 @@ def _merged() -> Iterator[tuple[str, str, str]]:
 
 
 def _choices(accepts: str) -> str:
-    """The choices or the bounds of a value, as a sentence; "" for a type alone."""
+    """Return the choices or the bounds of a value as a sentence; "" for a type alone."""
     bounds = accepts.partition(", ")[2]
     if accepts.startswith("`"):
         return f"{accepts}. "
@@ -72,7 +72,7 @@ def _default(value: object) -> str:
 
 
 def _example(schema: Schema) -> str:
-    """Return the first of its examples; a value whose default is one needs none."""
+    """Return the first example of a value as a sentence; "" if the schema has none."""
     return f" Example: {_written(schema['examples'][0])}." if "examples" in schema else ""
 
 

@@ -18,7 +18,7 @@ _UNKNOWN_TO_HELM = ("x-kubernetes-", "default")
 
 
 def values_schema() -> str:
-    """The file, whole: as it is, with the TenantQuota's spec as the CRD has it."""
+    """Return the whole file as it is, except for the TenantQuota's spec, which is made from the CRD."""
     found = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     fields = found["properties"]["tenants"]["items"]["properties"]
     fields["spec"] = {

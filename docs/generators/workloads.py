@@ -134,7 +134,7 @@ def _beside(templates: Templates) -> str:
 
 
 def _says(count: object) -> str:
-    """The first paragraph of a count's docstring, as a part of a sentence."""
+    """Return the first paragraph of a count's docstring, as a part of a sentence."""
     text = " ".join(inspect.cleandoc(count.__doc__ or "").partition("\n\n")[0].split()).rstrip(".")
     return text[:1].lower() + text[1:]
 
@@ -146,7 +146,7 @@ def _labels() -> Iterator[tuple[str, str]]:
 
 
 def _words() -> Iterator[tuple[str, str]]:
-    """Yield the sections, those of commands first."""
+    """Yield the title and the lists of each section, those of commands first."""
     yield from _section("Images of cluster components", {}, WORDS.system_images)
     yield from _section("Options that change the type", COMMANDS.overrides)
     yield from _section("Programs", COMMANDS.programs)
@@ -166,7 +166,7 @@ def _words() -> Iterator[tuple[str, str]]:
 def _section(
     title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Return a heading, the words without a type of their own, and a list for each type."""
+    """Yield one title with its text: the words without a type of their own, then a list for each type."""
     parts = [*_block(words(", ".join(sorted(plain))))]
     for workload_type, commands in found.items():
         parts.append(f"### {title}: {workload_type}")

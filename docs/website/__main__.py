@@ -7,7 +7,7 @@ from website.layout import ROOT
 
 
 def main() -> int:
-    """Build the site; return zensical's exit code."""
+    """Build the site, print zensical's output and where the site is, and return zensical's exit code."""
     run = built(ROOT)
     print(run.stdout, end="")
     if run.returncode == 0:

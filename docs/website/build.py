@@ -23,7 +23,7 @@ def built(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def zensical(settings: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site by the settings."""
+    """Build the site by a settings file, where a warning is an error; return zensical's output and exit code."""
     program = str(Path(sys.executable).with_name("zensical"))
     return subprocess.run(  # noqa: S603 - our own tool and settings
         [program, "build", "--strict", "--clean", f"--config-file={settings}"],

@@ -28,14 +28,14 @@ class Layout:
     """Puts pages into a folder, and after them what they link to, until nothing is missing."""
 
     def __init__(self, folder: Path) -> None:
-        """Start with an empty folder."""
+        """Empty the folder, or create it."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self._folder = folder
         self._done: set[Path] = set()
 
     def put(self, file: Path) -> None:
-        """Put a file into the site, unless it is there already."""
+        """Put a file, and what it links to, into the site, unless it is there already; code becomes a page."""
         if file in self._done:
             return
         self._done.add(file)
@@ -50,7 +50,7 @@ class Layout:
             shutil.copyfile(file, target)
 
     def turned(self, link: str, page: Path) -> str:
-        """Return the link for the site's page, and put its target there too."""
+        """Return the link for the site's page, and put its target there too; FileNotFoundError if there is none."""
         name, mark, anchor = link.partition("#")
         file = (page.parent / name).resolve()
         if file.is_dir():
@@ -69,7 +69,7 @@ def place(file: Path) -> Path:
 
 
 def _shown(file: Path) -> str:
-    """Return a file that is no page as a page."""
+    """Return the text of a page that shows a file of code."""
     text = file.read_text(encoding="utf-8").rstrip("\n")
     return f"# {file.relative_to(ROOT)}\n\n````{LANGUAGES[file.suffix]}\n{text}\n````\n"
 

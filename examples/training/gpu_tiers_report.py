@@ -1,7 +1,7 @@
-"""Reports how far the training is, where its pod has a token for that, and hears which save the answers wish for.
+"""Reports how far the training is, if GPU_TIERS_REPORT is set, and hears which save the answers wish for.
 
-Why a thread of its own: a server that hangs costs the training nothing. Why every address of the Service: behind each
-is a replica that may lead next.
+A thread of its own reports, so that a server that hangs costs the training nothing. It reports to every address of the
+Service, because behind each is a replica that may lead next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANSWER_BYTES = 4096
 
 
 def send(body: bytes, hear: Callable[[bytes], object] = len) -> None:
-    """Post to every address, and pass on each answer. Raises what went wrong at the last that did not hear it."""
+    """Post to every address, and pass on each answer. Raises the error of the last address that failed."""
     import socket
     from urllib.parse import urlsplit
 
@@ -45,7 +45,7 @@ def send(body: bytes, hear: Callable[[bytes], object] = len) -> None:
 
 
 def post(plain: Any, host: str, port: int, path: str, body: bytes) -> bytes:
-    """Over TLS: whoever answers has to be that Service."""
+    """Post over TLS to that Service alone; return the answer. OSError if it is refused."""
     import http.client
     import ssl
 
@@ -85,7 +85,7 @@ class Wishes:
         self.lock, self.news = threading.RLock(), threading.Event()
 
     def hear(self, wish: Wish, saved: int | None) -> None:
-        """Take a wish. One that is known changes nothing; another one replaces the one that waits."""
+        """Take a wish, or finish it at once. A known one changes nothing; another replaces the one that waits."""
         with self.lock:
             waiting = self.waiting
             if wish.id in self.finished or wish.id == self.begun or (waiting is not None and wish.id == waiting.id):
@@ -97,7 +97,7 @@ class Wishes:
                 self.saved(saved)
 
     def due(self, step: float = float("inf")) -> Wish | None:
-        """The wish to save for now, after that step."""
+        """Return the wish to save for after that step; None if it is too early."""
         wish = self.waiting
         return wish if wish is not None and step >= wish.step and time.monotonic() >= wish.at else None
 
@@ -106,13 +106,13 @@ class Wishes:
             self.begun, self.begun_at = name, time.monotonic()
 
     def saved(self, step: int) -> None:
-        """There is a whole checkpoint of this step, for whatever reason."""
+        """Finish the wish that waits if a whole checkpoint of this step meets it."""
         with self.lock:
             if self.waiting is not None and step >= self.waiting.step:
                 self.finish(self.waiting.id, "saved", step=step)
 
     def finish(self, name: str, outcome: str, **more: Any) -> None:
-        """Note how a wish ended, and have that reported at once. A second time changes nothing."""
+        """Record how a wish ended, and have that reported soon. A second time changes nothing."""
         with self.lock:
             if name in self.finished:
                 return
@@ -128,7 +128,7 @@ class Wishes:
             self.news.set()
 
     def give_up(self, why: str) -> None:
-        """From now on nothing can be saved."""
+        """Finish the wishes, and those yet to come, as unable."""
         with self.lock:
             self.why_not = why
             for name in (self.begun, "" if self.waiting is None else self.waiting.id):
@@ -137,9 +137,9 @@ class Wishes:
 
 
 class Reporter:
-    """Sends a line at a time until it is stopped. The first comes after a part of the time, by chance.
+    """Sends a line each REPORT_SECONDS, or when an answer says so. The first comes earlier, by chance.
 
-    `say` is told once that it can't.
+    `say` gets the first failure.
     """
 
     def __init__(self, line: Callable[[], dict[str, Any]], say: Callable[[str], object], wishes: Wishes) -> None:
@@ -152,7 +152,7 @@ class Reporter:
             threading.Thread(target=self.run, name="gpu-tiers-report", daemon=True).start()
 
     def run(self) -> None:
-        """An outcome is reported at once, also after the end."""
+        """Report until stopped. An outcome is reported as soon as the server takes it, also after the end."""
         wishes, reported, sent = self.wishes, None, 0.0
         due = time.monotonic() + random.uniform(0, REPORT_SECONDS)  # noqa: S311 - so that not all report at once
         while not self.stopped or reported is not wishes.outcome:

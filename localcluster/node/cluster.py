@@ -73,14 +73,14 @@ class NodeCluster(ControlPlane):
         self._containerd.kill(container_id.removeprefix("containerd://"))
 
     def start_kubelet(self) -> None:
-        """Start the kubelet and wait until the API server reaches it."""
+        """Start the kubelet and wait until the API server reaches it; TimeoutError after READY_SECONDS."""
         command = components.kubelet(self.node_folder, self._kubeconfig_of("kubelet"), self.address)
         self._run("kubelet", self._path("kubelet"), *command)
         wait_until(self._kubelet_answers, READY_SECONDS, "kubelet")
 
     @contextmanager
     def devices(self, count: int) -> Iterator[None]:
-        """Run Kubernetes' example DRA driver with so many devices, and delete all ResourceSlices afterwards."""
+        """Run Kubernetes' example DRA driver with `count` devices, and delete all ResourceSlices afterwards."""
         program = find(release_binaries()["dra-example-kubeletplugin"])
         command = components.dra_driver(self._kubeconfig_of("dra-driver"), count)
         driver = self._run("dra-driver", str(program), *command)
@@ -93,7 +93,7 @@ class NodeCluster(ControlPlane):
 
     @property
     def name(self) -> str:
-        """The name of the node's cable on this machine; empty before it runs and after."""
+        """The name of this machine's end of the node's cable; "" before the node runs and after."""
         return self._node.name if self._node else ""
 
     @property

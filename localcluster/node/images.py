@@ -31,7 +31,7 @@ OWN_MOUNTS = ("unshare", "--mount")
 
 
 def python_image(progress: str = "") -> Path:
-    """Return the archive of the base, made by debootstrap; NodeError with its last lines."""
+    """Return the archive of the base, made by debootstrap if missing; NodeError with the last lines of a failure."""
     what = f"{progress}making a base image of Debian {SUITE} (once; about {BASE_MINUTES:g} min)"
     return stored(base_archive(), what, make_base)
 
@@ -99,7 +99,10 @@ def run(command: list[str]) -> None:
 
 
 def stored(target: Path, what: str, make: Callable[[Path], None]) -> Path:
-    """Return the target, made under another name and renamed when it is whole; delete those that it replaces."""
+    """Return `target`, and make it if it is missing: under another name, and renamed when it is whole.
+
+    `what` is printed before. Older archives of the same name are deleted.
+    """
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with only_one("images"):
         if not target.exists():
@@ -115,7 +118,7 @@ def stored(target: Path, what: str, make: Callable[[Path], None]) -> Path:
 
 
 def drop_others(target: Path) -> None:
-    """Delete older archives of the same name, except those that another checkout may be reading."""
+    """Delete archives of the same name that were used IN_USE_SECONDS before `target` or earlier."""
     for each in target.parent.glob(f"{target.name.rpartition('-')[0]}-*.tar"):
         if each.stat().st_mtime < target.stat().st_mtime - IN_USE_SECONDS:
             each.unlink()
@@ -129,5 +132,5 @@ def images() -> Path:
 
 
 def digest_of(*parts: bytes) -> str:
-    """Return a short digest of the parts, in their order."""
+    """Return 16 hexadecimal digits that depend on the parts and their order."""
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -57,7 +57,7 @@ def cgroups(folder: Path) -> Iterator[Path]:
 
 
 def end(folder: Path) -> None:
-    """Kill all other processes, remove the cgroups as soon as the kernel has removed their processes, and end."""
+    """Kill all other processes, remove their cgroups as the kernel lets go of them, for SECONDS at most, and end."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     deadline = time.monotonic() + SECONDS

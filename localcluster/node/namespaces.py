@@ -45,18 +45,18 @@ class Namespaces:
         return ["nsenter", f"--target={self._init}", *NAMESPACES, "--", "setpriv", "--pdeathsig=TERM", "--"]
 
     def end(self) -> None:
-        """End all that runs inside."""
+        """End all that runs inside, and wait; subprocess.TimeoutExpired after SECONDS."""
         if self.process.popen.poll() is None:
             os.kill(self._init, signal.SIGTERM)
             self.process.popen.wait(SECONDS)
 
     def stop(self, process: Process) -> None:
-        """Stop the process inside, and wait for its end. `nsenter`, which `process` is, would end before it."""
+        """Stop the child of `process`, and wait. `process` is the `nsenter` before it, which would end too early."""
         os.kill(only_child(process), signal.SIGTERM)
         process.popen.wait(SECONDS)
 
     def unplug(self) -> None:
-        """Remove this machine's end of the cable: with its namespace it would go as well, but some time later."""
+        """Remove this machine's end of the cable: it would go with the namespace as well, but some time later."""
         subprocess.run(["ip", "link", "delete", self.name], capture_output=True, check=False)
 
     def _wait_for_init(self) -> None:

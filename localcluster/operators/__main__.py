@@ -8,7 +8,7 @@ from localcluster.operators.rows import OPERATORS
 
 
 def build() -> None:
-    """Find or build them, one after the other."""
+    """Find or build the program of each operator, one after the other, and print its path."""
     for row in OPERATORS:
         print(find(row.binary))
 

@@ -61,7 +61,7 @@ metadata: {{name: {NAMESPACE}}}
     kubeconfig="",
     ready="",
 )
-"""It installs what the other two need, so it starts before them. Without a settings file it uses its defaults."""
+"""The scheduler. It installs what the other two need, so it starts first. Without a settings file it uses defaults."""
 
 POD_GROUPER = Operator(
     binary=binaries.KAI_POD_GROUPER,

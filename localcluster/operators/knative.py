@@ -37,7 +37,7 @@ WEBHOOK = Operator(
     },
     ready="",
 )
-"""It installs all of Knative's manifests, so it starts before the controllers."""
+"""The webhook. It installs all of Knative's manifests, so it starts before the controllers."""
 
 CONTROLLERS = Operator(
     binary=binaries.KNATIVE,
@@ -49,4 +49,4 @@ CONTROLLERS = Operator(
     environment={"SYSTEM_NAMESPACE": NAMESPACE, "PROFILING_PORT": "$webhook"},
     ready="",
 )
-"""With the autoscaler of revisions."""
+"""The controllers and the autoscaler of revisions, in one process."""

@@ -24,7 +24,7 @@ Tree = dict[str, Any]
 
 
 def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
-    """Apply an operator's manifests, the CRDs first; its webhook listens on that port. Return what was applied."""
+    """Apply an operator's manifests: namespaces, CRDs, then the rest, with its webhook on `port`. Return them."""
     objects = [redirected(each, port) for each in rendered(operator) if each["kind"] not in NOT_APPLIED]
     crds = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
     apply(cluster, [each for each in objects if each["kind"] == "Namespace"])
@@ -35,7 +35,7 @@ def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
 
 
 def uninstall_webhooks(cluster: Cluster, objects: list[Tree]) -> None:
-    """Delete its webhook configurations, because its process has ended."""
+    """Delete the webhook configurations among an operator's `objects`, because its process has ended."""
     for each in objects:
         if each["kind"].endswith("WebhookConfiguration"):
             cluster.kubectl("delete", each["kind"], each["metadata"]["name"], "--ignore-not-found")
@@ -49,7 +49,10 @@ def apply(cluster: Cluster, objects: list[Tree]) -> None:
 
 
 def rendered(operator: Operator) -> list[Tree]:
-    """Return the objects of its manifests (by kustomize), of other modules, and those that its installer adds."""
+    """Return the objects of an operator's manifests (by kustomize), of other modules, and of its installer.
+
+    An operator without manifests has only those of its installer.
+    """
     if not operator.manifests:
         return of_text(operator.installed)
     resources = "".join(f"- module/{each}\n" for each in operator.manifests)
@@ -68,7 +71,7 @@ def of_text(text: str) -> list[Tree]:
 
 
 def kustomized(folder: Path) -> str:
-    """Run `kubectl kustomize` there; ProcessError shows what it said."""
+    """Return what `kubectl kustomize` makes of a folder; ProcessError shows its message."""
     kubectl = find(binaries(os.environ.get("K8S") or DEFAULT_KUBERNETES)["kubectl"])
     command = [str(kubectl), "kustomize", ".", "--load-restrictor=LoadRestrictionsNone"]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -78,7 +81,7 @@ def kustomized(folder: Path) -> str:
 
 
 def module_folder(operator: Operator, other: str = "") -> Path:
-    """Return the folder of its module, or of `other`, in Go's module cache, and fetch it if missing; or BinaryError."""
+    """Return the folder in Go's module cache of the operator's module or `other`, fetched first; or BinaryError."""
     module = other or operator.module
     command = [*compiler(), "mod", "download", "-json", module]
     folder = MODULES / operator.binary.module
@@ -89,7 +92,7 @@ def module_folder(operator: Operator, other: str = "") -> Path:
 
 
 def redirected(tree: Tree, port: int) -> Tree:
-    """Return the object, with that port written into the Service of each webhook and conversion."""
+    """Write the port into the Service of each webhook and conversion of an object, and return the object."""
     for client in client_configs(tree):
         client["service"]["port"] = port
     return tree

@@ -132,7 +132,7 @@ leaderElection: {leaderElect: false}
     serving_certificate="kubeflow-trainer-webhook-cert",
     mounted_at="k8s-webhook-server/serving-certs",
 )
-"""Its manifests without those of JobSet, which is an operator of its own here."""
+"""Trainer, without the manifests of JobSet, which is an operator of its own here."""
 
 ASKED_OF_VOLCANO = (
     "/jobs/mutate",
@@ -143,7 +143,7 @@ ASKED_OF_VOLCANO = (
     "/hypernodes/validate",
     "/cronjobs/validate",
 )
-"""The webhooks that its manifests register; without the option it serves others."""
+"""The webhooks that Volcano's manifests register; without the option the process serves others."""
 
 VOLCANO_WEBHOOKS = Operator(
     binary=binaries.VOLCANO_WEBHOOKS,
@@ -166,7 +166,7 @@ VOLCANO_WEBHOOKS = Operator(
     certificate_of="volcano-admission-service",
     ready="",
 )
-"""It installs all of Volcano's manifests, so it starts before the controllers."""
+"""Volcano's webhooks. They install all of its manifests, so they start before the controllers."""
 
 VOLCANO_CONTROLLERS = Operator(
     binary=binaries.VOLCANO_CONTROLLERS,
@@ -177,7 +177,7 @@ VOLCANO_CONTROLLERS = Operator(
     arguments=("--leader-elect=false", "--enable-healthz", "--healthz-address=127.0.0.1:$probe", "--logtostderr"),
     ready="/healthz",
 )
-"""Without Volcano's scheduler: pods bind by the scheduler that their job names."""
+"""Volcano's controllers, without its scheduler: pods bind by the scheduler that their job names."""
 
 OPERATORS = (
     *(JOBSET, KUEUE, LWS, KUBERAY, TRAINING_OPERATOR, TRAINER, VOLCANO_WEBHOOKS, VOLCANO_CONTROLLERS),

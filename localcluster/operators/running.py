@@ -48,27 +48,27 @@ class RunningOperator:
 
     @property
     def certificates(self) -> Path:
-        """The folder where its webhook looks for its certificate."""
+        """The folder where the operator's webhook looks for its certificate."""
         return self.folder / self.operator.mounted_at
 
     def start(self) -> None:
-        """Start it again after its end, and wait until it works; ProcessError if it doesn't."""
+        """Start the operator again after its end, and wait until it works; ProcessError if it doesn't."""
         self.process = self.cluster.processes.start(self.operator.name, self._command)
         self._wait_until_it_works()
 
     def kill(self) -> None:
-        """Kill it at once; what it has applied stays."""
+        """Kill the operator at once; what it has applied stays."""
         self.process.popen.kill()
         self.cluster.processes.end(self.process)
 
     def end(self) -> None:
-        """Stop it, and delete its webhook configurations."""
+        """Stop the operator if it runs, and delete its webhook configurations."""
         if self.process.popen.poll() is None:
             self.cluster.processes.end(self.process)
         uninstall_webhooks(self.cluster, self._applied)
 
     def log(self) -> str:
-        """Return its whole log."""
+        """Return the whole log of the operator."""
         return self.process.log.read_text(errors="replace")
 
     def _command_of(self, program: Path) -> list[str]:

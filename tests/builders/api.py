@@ -1,4 +1,4 @@
-"""An API server that serves these objects, for commands that only read."""
+"""An API server that serves given objects, for commands that only read."""
 
 import json
 import re
@@ -22,7 +22,10 @@ KINDS = {
 
 
 class ApiOfObjects:
-    """Serves lists by their path in the whole cluster, and refuses what a person may not read."""
+    """Answers GETs from lists by their path in the whole cluster: lists, single objects, discovery and /version.
+
+    A path in `refused` gets a 403, an object that is in no list a 404.
+    """
 
     def __init__(self, lists: Mapping[str, Sequence[Tree]], refused: Iterable[str] = ()) -> None:
         self._lists = lists
@@ -64,7 +67,7 @@ class ApiOfObjects:
 
 
 def classes_of(policy: TierPolicy) -> list[Tree]:
-    """The PriorityClasses of a policy, as the chart makes them."""
+    """Return a PriorityClass for each tier of a policy."""
     return [
         {"metadata": {"name": each.name}, "value": each.value, "preemptionPolicy": each.preemption_policy}
         for each in policy.tiers

@@ -42,23 +42,23 @@ class Built:
         return self.having("spec.priorityClassName", name)
 
     def owned_by(self, owner: "Built") -> Self:
-        """Return a copy with a controller; a pod's owner is what made it."""
+        """Return a copy whose controller is `owner`."""
         return self.having("metadata.ownerReferences", [owner.reference()])
 
     def reference(self) -> Tree:
-        """The owner reference by which what it controls names it."""
+        """Return the owner reference by which the objects that it controls name it."""
         metadata = self.tree["metadata"]
         kind = {"apiVersion": self.tree["apiVersion"], "kind": self.tree["kind"]}
         identity = {"name": metadata["name"], "uid": metadata["uid"]}
         return {**kind, **identity, "controller": True, "blockOwnerDeletion": True}
 
     def having(self, path: str, value: object) -> Self:
-        """With a value at a dotted path; maps and lists there are added to. A number in the path is a list's place."""
+        """Return a copy with a value at a dotted path, which extends a map or list; numbers are positions in lists."""
         return type(self)(_with(self.tree, path.split("."), copied(value)))
 
 
 def _with(place: Any, steps: list[str], value: Any) -> Any:
-    """A tree with a value at a place, the old one left as it is."""
+    """Return a copy of a tree with a value at the path `steps`; the old tree stays as it is."""
     step, *rest = steps
     key: Any = int(step) if isinstance(place, list) else step
     there = place[key] if isinstance(place, list) else place.get(key)
@@ -74,7 +74,7 @@ def _added(there: Any, value: Any) -> Any:
 
 
 def copied(tree: Any) -> Any:
-    """A copy of a tree, of which no part is shared."""
+    """Return a copy of a tree that shares no map and no list with it."""
     if isinstance(tree, Mapping):
         return {key: copied(value) for key, value in tree.items()}
     return [copied(each) for each in tree] if isinstance(tree, list) else tree

@@ -20,7 +20,7 @@ class SliceBuilder(Built):
 def a_slice(
     *devices: Tree, node: str = "node-a", driver: str = DEVICE_CLASS, generation: int = 1, count: int = 1
 ) -> SliceBuilder:
-    """A ResourceSlice of a node, one of so many of its pool."""
+    """Return a ResourceSlice of a node, one of `count` in its pool."""
     return SliceBuilder(resource_slice(*devices, node=node, driver=driver, generation=generation, count=count))
 
 
@@ -30,7 +30,7 @@ def a_device(name: str = "gpu-0", *taints: Tree, **attributes: object) -> Tree:
 
 
 def a_claim_template(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
-    """A ResourceClaimTemplate with one request, `gpu`, for so many devices of a class."""
+    """Return a ResourceClaimTemplate with one request, `gpu`, for `count` devices; `exactly` are more of its fields."""
     return _claim("ResourceClaimTemplate", name, {"spec": _spec(count, exactly)})
 
 

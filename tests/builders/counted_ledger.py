@@ -21,7 +21,11 @@ RESERVATION_SECONDS = 60.0
 
 
 class CountedLedger(Accounts):
-    """`tenant_name` returns the tenant of a namespace now; a reservation lapses by its age alone."""
+    """Accounts that are counted again before each answer and after each observation.
+
+    `tenant_name` returns the tenant of a namespace now. A reservation lapses by its age alone, after
+    RESERVATION_SECONDS.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class CountedLedger(Accounts):
             self._count(tenant)
 
     def _count(self, tenant: Tenant) -> None:
-        """Bring an account in line with what was seen, as a leader does, and note how old its reservations are."""
+        """Rewrite an account by the observed pods and workloads, as a leader does, and record new reservations."""
         self._tenants[tenant.name] = tenant
         self._view.drop_overdue()
         version = self.store.newest(tenant.name)

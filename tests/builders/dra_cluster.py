@@ -34,13 +34,13 @@ TOLERANT: Tree = {"key": RESERVED, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def at(seconds: float) -> str:
-    """A time, so many seconds from now."""
+    """Return a time, `seconds` after NOW."""
     return datetime.fromtimestamp(NOW + seconds, UTC).isoformat()
 
 
 @dataclass
 class DraCluster:
-    """Add to it, then let it `decide`."""
+    """The manifests of a cluster: add to them, then let it `decide` which pods a gang evicts."""
 
     policy: TierPolicy = field(default_factory=lambda: replace(a_policy(), classes=CLASSES))
     exempt: frozenset[str] = frozenset({"kube-system"})
@@ -57,7 +57,7 @@ class DraCluster:
     storage: Storage = field(default_factory=Storage)
 
     def node(self, name: str, gpus: int = 1, *, cpu: str = "64", plugged: int = 0, **device: Any) -> None:
-        """A node that is ready, with so many devices of DRA, or GPUs of a device plugin."""
+        """Add a node that is ready, with `gpus` devices of DRA and `plugged` GPUs of a device plugin."""
         room = {"cpu": cpu, "memory": "512Gi", "pods": "110"} | ({GPU: str(plugged)} if plugged else {})
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
         status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
@@ -68,7 +68,7 @@ class DraCluster:
     def running(
         self, name: str, node: str, tier: str = "gpu-batch", gpus: int = 1, *, claim: Tree | None = None, **spec: Any
     ) -> Tree:
-        """A pod on a node, which holds the next devices there by a claim of a template."""
+        """Add a pod on a node that uses the next `gpus` devices there by a claim of a template."""
         pod = self._pod(name, tier, {"nodeName": node, **spec})
         if gpus:
             made = self._claim(f"{name}-gpu", gpus, claim or {})
@@ -92,7 +92,7 @@ class DraCluster:
         self, name: str, tier: str = "gpu-training", gpus: int = 1, *, by: str = "claim", since: float = -60.0,
         claim: Tree | None = None, **spec: Any,
     ) -> Tree:  # fmt: skip
-        """A pod for which the scheduler has found no node, with a claim of a template or an extended resource."""
+        """Add a pod that is unschedulable since `since`, with a claim of a template or (`by` resource) a request."""
         pod = self._pod(name, tier, {"tolerations": [TOLERANT], **spec})
         if by == "resource":
             pod["spec"]["containers"][0]["resources"]["requests"][GPU] = str(gpus)
@@ -115,7 +115,7 @@ class DraCluster:
         self.budgets.append({"metadata": metadata, "spec": selector, "status": {"disruptionsAllowed": allowed}})
 
     def group(self, name: str, *pods: str, least: int = 1, whole: bool = False, **spec: Any) -> None:
-        """A PodGroup of pods that are there."""
+        """Add a PodGroup of existing pods, which needs `least` of them and, if `whole`, is evicted as a whole."""
         mode = {"disruptionMode": {"all": {}}} if whole else {}
         spec = {"schedulingPolicy": {"gang": {"minCount": least}}, **mode, **spec}
         self.groups[f"team-alpha/{name}"] = {
@@ -126,7 +126,7 @@ class DraCluster:
             self.pods[each]["spec"]["schedulingGroup"] = {"podGroupName": name}
 
     def reserve(self, reservation: Reservation) -> None:
-        """Its nodes bear the taint and the annotation."""
+        """Put the taint and the annotation of a reservation on its nodes."""
         taint = {"key": RESERVED, "value": reservation.tier, "effect": "NoSchedule"}
         for name in reservation.nodes:
             self.nodes[name]["spec"]["taints"] = [taint]

@@ -26,7 +26,7 @@ SYSTEM_CLASS = PriorityClass("system-node-critical", 2_000_001_000)
 
 
 def live_classes(policy: TierPolicy, *others: PriorityClass) -> dict[str, PriorityClass]:
-    """The classes of the tiers as a cluster has them, and some that are no tier's."""
+    """Return the classes of the tiers as a cluster has them, with HOUSE_CLASS, SYSTEM_CLASS and `others`, by name."""
     own = [live for tier in policy.tiers for live in classes_of(tier)]
     return {live.name: live for live in (*own, HOUSE_CLASS, SYSTEM_CLASS, *others)}
 

@@ -15,7 +15,7 @@ class Invalid(NamedTuple):
 
 
 def pod(more: str = GPU, *, version: str = "v1", spec: str = "") -> str:
-    """A Pod with so much in its one container, and in its spec."""
+    """Return a Pod with `more` in its one container, and `spec` before the containers."""
     head = f"apiVersion: {version}\nkind: Pod\nmetadata: {{name: x, namespace: team-alpha}}\nspec:\n{spec}"
     return head + f"  containers:\n  - {{name: main, image: registry.example.com/x:1, command: [torchrun]{more}}}\n"
 

@@ -20,7 +20,7 @@ Answer = dict[str, Any]
 
 @dataclass
 class Leader:
-    """Its pods are told apart by their tokens. `soonest`: what comes sooner after a report is refused."""
+    """The reports by pod, whose name is its token. A report within `soonest` seconds of the last one gets a 429."""
 
     folder: Path
     soonest: float = 0.0
@@ -58,12 +58,12 @@ class Leader:
         self.answers[pod] = {"report_in": 5.0, "save": {"id": name, "step": step, "in": within}}
 
     def outcomes(self, pod: str = "pod") -> list[Answer]:
-        """Return what became of wishes, each once, in the order in which that pod told it."""
+        """Return the outcomes of wishes in the order in which that pod reported them, without repetitions in a row."""
         told = [each["save"] for _, each in self.reports[pod] if "save" in each]
         return [each for before, each in zip([None, *told], told, strict=False) if each != before]
 
     def outcome(self, name: str, pod: str = "pod", seconds: float = 60) -> Answer:
-        """Wait until that pod has told what became of the wish."""
+        """Return the outcome of a wish once that pod has reported it; TimeoutError after `seconds`."""
         told = lambda: next((each for each in self.outcomes(pod) if each["id"] == name), {})  # noqa: E731
         wait_until(lambda: bool(told()), seconds, f"the outcome of {name}")
         return told()

@@ -53,7 +53,7 @@ class PodBuilder(Built):
     """A pod, or with `.template()` a workload's pod template."""
 
     def asking(self, gpus: object = 1, *, resource: str = GPU, name: str = "main", **more: object) -> Self:
-        """Return a pod with one more app container that asks for so many of a resource."""
+        """Return a pod with one more app container that asks for `gpus` of a resource."""
         return self.having("spec.containers", [_container(name, resource, gpus, more)])
 
     def with_init(self, gpus: object = 1, *, resource: str = GPU, name: str = "init", **more: object) -> Self:
@@ -106,7 +106,7 @@ def _container(name: str, resource: str, gpus: object, more: Mapping[str, object
 
 
 def _in_containers(spec: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """A pod's spec with each container changed; what is none is left as it is."""
+    """Return a pod's spec with each container changed; values that are no containers stay as they are."""
     changed = dict(spec)
     for role in ("containers", "initContainers"):
         if isinstance(spec.get(role), list):

@@ -13,7 +13,7 @@ from webhook.policy.values.tenants import Tenant
 
 
 def reserve(ledger: CountedLedger, rank: int, gpus: Mapping[str, int], namespace: str = "team-alpha") -> None:
-    """Let a ledger reserve so many GPUs of rows, by their labels, for a head whose tier has the value `rank`."""
+    """Let a ledger reserve `gpus` of rows, by their labels, for a new head whose tier has the value `rank`."""
     ledger.observe("head", Holding(namespace, Charge(Decimal(1)), name="head", gated=Gated(rank, "", "1")))
     version = ledger.store.newest("alpha")
     reserves = {row: Decimal(number) for row, number in gpus.items()}

@@ -28,7 +28,7 @@ from webhook.policy.preemption.pod_state import PodState
 from webhook.policy.values.weights import DeviceClass
 
 FRESH = "fresh"
-"""The low pod that is there after each other one."""
+"""The name of the pod of a low tier that waits: each time it gets a node, another one comes."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Simulated:
             return
 
     def _come_again(self, pod: Tree, claim: Tree) -> None:
-        """The fresh pod goes on under another name, and the next one comes."""
+        """Rename the fresh pod, which has its node now, and create the next one."""
         name = f"took-{self.seconds}"
         for tree in (pod, claim):
             tree["metadata"]["name"] = tree["metadata"]["name"].replace(FRESH, name)
@@ -161,7 +161,7 @@ def tolerated(tier: str) -> Iterable[Tree]:
 
 @contextmanager
 def leading(simulated: Simulated) -> Iterator[DevicePreemption]:
-    """Return the leader; let it take `one_round` after the other."""
+    """Yield a leader with the clock of the simulation; call `one_round` for each of its rounds."""
     known: Any = SimpleNamespace(eviction=lambda: SimpleNamespace(devices=False), namespaces=lambda: ())
     anything: Any = simulated
     events: Any = SimpleNamespace(add=lambda *_: None)
@@ -181,5 +181,5 @@ def one_round(leader: DevicePreemption, simulated: Simulated) -> None:
 
 
 def judged(leader: DevicePreemption) -> int:
-    """For how many gangs it has found that nobody is evicted."""
+    """Return for how many gangs the leader has found that nobody is evicted."""
     return len(leader._order._judged)

@@ -22,7 +22,7 @@ def of_zone(*zones: str, key: str = ZONE) -> Tree:
 
 @dataclass
 class Storage:
-    """Add to it. All claims are of the namespace team-alpha."""
+    """The manifests by name: add to them, then read them by `state`. All claims are of the namespace team-alpha."""
 
     claims: dict[str, Tree] = field(default_factory=dict)
     volumes: dict[str, Tree] = field(default_factory=dict)
@@ -31,14 +31,14 @@ class Storage:
     nodes: dict[str, Tree] = field(default_factory=dict)
 
     def claim(self, name: str = "data", *, of: str = "fast", modes: Sequence[str] = ("ReadWriteOnce",)) -> Tree:
-        """A claim without a volume, of a StorageClass."""
+        """Add a claim without a volume, of the StorageClass `of`, and return it."""
         metadata: Tree = {"name": name, "namespace": "team-alpha", "annotations": {}}
         spec: Tree = {"storageClassName": of, "accessModes": [*modes]}
         self.claims[name] = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
         return self.claims[name]
 
     def bound(self, name: str = "data", *, modes: Sequence[str] = ("ReadWriteOnce",), **volume: Any) -> Tree:
-        """A claim that is bound to a volume of its own, whose spec has these fields."""
+        """Add a claim that is bound to a volume of its own; return the volume, whose spec has these fields."""
         claim, pv = self.claim(name, modes=modes), f"pv-{name}"
         claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
         claim["spec"]["volumeName"], claim["status"]["phase"] = pv, "Bound"
@@ -53,7 +53,7 @@ class Storage:
         self.drivers[name] = {"metadata": {"name": name}, "spec": spec}
 
     def attaches(self, node: str, most: int | None, driver: str = CSI) -> None:
-        """A node attaches so many volumes of a driver at most."""
+        """Let a node attach `most` volumes of a driver; None is no limit."""
         limit = {} if most is None else {"allocatable": {"count": most}}
         self.nodes[node] = {"metadata": {"name": node}, "spec": {"drivers": [{"name": driver, **limit}]}}
 
@@ -69,6 +69,6 @@ class Storage:
 
 
 def mount(pod: Tree, claim: str = "data") -> None:
-    """The pod uses this claim."""
+    """Add a volume with this claim to the pod."""
     volume = {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
     pod["spec"].setdefault("volumes", []).append(volume)

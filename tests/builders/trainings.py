@@ -19,7 +19,7 @@ from webhook.policy.values.tier_policy import Saves
 
 @dataclass
 class SimulatedTraining:
-    """One pod that makes a step each second. `save_seconds` is how long it saves; `fails` so many times."""
+    """One pod that makes a step each second, unless it saves, for `save_seconds`. The first `fails` saves fail."""
 
     uid: str
     namespace: str = "team-alpha"
@@ -135,7 +135,7 @@ class Replicas:
 
     @property
     def unsaved_since(self) -> Mapping[str, float]:
-        """What the leader tells those who evict."""
+        """The times of the last save, or of the start, by pod, which the leader passes to those who evict."""
         return self._asked[self.leader].unsaved_since
 
     def add(self, regarding: Any, reason: str, _: str) -> None:

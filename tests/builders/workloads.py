@@ -56,7 +56,7 @@ def a_podgroup(name: str = "gang", api_version: str = "scheduling.k8s.io/v1beta1
 
 
 def a_composite_podgroup(name: str = "tree") -> Built:
-    """A CompositePodGroup of Kubernetes 1.38, which has two groups below it."""
+    """A CompositePodGroup of Kubernetes 1.38, which needs two groups below it."""
     spec = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
     metadata = {"name": name, "namespace": "team-alpha", "creationTimestamp": None}
     return Built(

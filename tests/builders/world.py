@@ -31,7 +31,7 @@ REVIEW_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
 class Known(ReadOnce):
-    """The objects given; classes and namespaces can be taken away."""
+    """The objects given, without the namespaces in `gone`. A test may also remove classes from `live`."""
 
     def __init__(self, given: ReadOnce) -> None:
         super().__init__(
@@ -181,7 +181,7 @@ class FakeApi:
 
 
 def group_as_sent(group: Tree, classes: Mapping[str, PriorityClass]) -> Tree:
-    """With the priority that the in-tree plugin writes on a PodGroup, and what a client's create leaves behind.
+    """Return a PodGroup with the priority that the in-tree plugin writes, and what a client's create leaves behind.
 
     disruptionMode has a default, and is among the fields that an Update manages, whoever wrote it.
     """
@@ -197,7 +197,7 @@ def group_as_sent(group: Tree, classes: Mapping[str, PriorityClass]) -> Tree:
 
 
 def priority_admits(pod: Tree, classes: Mapping[str, PriorityClass]) -> None:
-    """The in-tree Priority plugin's second look (plugin/pkg/admission/priority): any mix is refused."""
+    """Check a pod as the in-tree Priority plugin (plugin/pkg/admission/priority): a mix is an AssertionError."""
     spec = pod["spec"]
     name = spec.get("priorityClassName")
     live = classes[name] if name else PriorityClass("", 0)
