@@ -157,10 +157,12 @@ class PodView:
         """Note an existing pod. It is charged even if there was no room, unless it is gated, overdue or proved over."""
         self._note_in_lists(holder)
         # A pod that should have ended by now counts as ended, by our own clock since its deletion was first seen.
-        now = self._clock()
-        if holding.ends_in is not None:
+        over = holder in self._over
+        if holding.ends_in is not None and not over:
+            now = self._clock()
             self._ends[holder] = min(self._ends.get(holder, now + holding.ends_in), now + holding.ends_in)
-        if holder in self._over or (holding.ends_in is not None and self._ends[holder] <= now):
+            over = self._ends[holder] <= now
+        if over:
             self._end(holder)
             return
         if holding.gated is not None:
