@@ -221,10 +221,10 @@ class Reviewer(msgspec.Struct, frozen=True):
                 passes = is_controller and is_named_by_owner(tier, facts, policy)
                 if passes or await may_use(user, tier, request.namespace):
                     continue
-                own = [*(allowed_tiers(facts.tenant, policy) if facts.tenant else policy.tiers)]
-                for asked in pods:
-                    own = [each for each in own if each in acceptable(asked)]
-                others = [each.name for each in own if await may_use(user, each.name, request.namespace)]
+                bounds = [acceptable(asked) for asked in pods]
+                own = allowed_tiers(facts.tenant, policy) if facts.tenant else policy.tiers
+                offered = [each.name for each in own if all(each in bound for bound in bounds)]
+                others = [name for name in offered if await may_use(user, name, request.namespace)]
                 who = requires_a_tier(facts.namespace, policy)
                 none = Aside("may-name-required", who=who) if who else Aside("may-name-none")
                 may = Aside("may-name", tiers=tuple(others)) if others else none
