@@ -329,6 +329,11 @@ def pods_asked(document: Document, kinds: KindTable) -> int | None:
     return sum(counts) if counts else None
 
 
+def pods_due(document: Document, kinds: KindTable) -> int:
+    """Return how many pods a workload asks for; 0 if unknown."""
+    return pods_asked(document, kinds) or 0
+
+
 def has_all_pods(document: Document, exist: int, due: int) -> bool:
     """Tell whether a workload has all the pods that are `due`, so that its next pod replaces an existing one."""
     status = document.tree.get("status") or {}

@@ -18,7 +18,7 @@ from webhook.policy.assignment.request import TierRequest, tier_request
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, whole_charge
 from webhook.policy.quota.charges import never_fits, row_usage, shortfall, together
-from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
@@ -77,20 +77,25 @@ def tiers_of_type(pod: Pod, facts: Facts, policy: TierPolicy) -> list[Tier]:
 
 def offers(decision: Decision, situation: Situation) -> dict[str, Offer]:
     """Return what each tier of the policy would do with the object."""
-    return {tier.name: _offer(tier, decision, situation) for tier in decision.tier_request.policy.tiers}
+    found = dict[str, Offer]()
+    for tier in decision.tier_request.policy.tiers:
+        charge = replace(decision.charge, tier=tier.name) if decision.charge else None
+        barred = next(_bars(tier, decision.tier_request, situation), "")
+        found[tier.name] = Offer(barred) if barred else _fit(tier, replace(decision, charge=charge), situation)
+    return found
+
+
+def full_resource_quota(room: NativeRoom | None, gpus: Decimal) -> str:
+    """Return the ResourceQuota that leaves less than these GPUs, with what it leaves; "" if none does."""
+    if room is None or room.left >= gpus:
+        return ""
+    return f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))}"
 
 
 def none_open(offered: Mapping[str, Offer], own: Collection[str | None]) -> str:
     """Return the sentence that no tier except its `own` ones is open, with each reason once."""
     named = dict.fromkeys(each.closed for tier, each in offered.items() if tier not in own)
     return f"No other tier is open to it: {'; '.join(named) or 'the policy has no other'}."
-
-
-def _offer(tier: Tier, decision: Decision, situation: Situation) -> Offer:
-    if barred := next(_bars(tier, decision.tier_request, situation), ""):
-        return Offer(barred)
-    charge = replace(decision.charge, tier=tier.name) if decision.charge else None
-    return _fit(tier, replace(decision, charge=charge), situation)
 
 
 def _bars(tier: Tier, asked: TierRequest, situation: Situation) -> Iterator[str]:
@@ -120,8 +125,8 @@ def _fit(tier: Tier, decision: Decision, situation: Situation) -> Offer:
 
     # 1. ResourceQuotas, by which the API server refuses even if the tenant's quota has room or a queue.
     room = native_rooms(asked.pod, gpus, situation.native, policy, count).get(tier.name)
-    if room is not None and room.left < gpus:
-        left = f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))} of {tier.name}"
+    if full := full_resource_quota(room, gpus):
+        left = f"{full} of {tier.name}"
         return Offer(lacks=f"{left}, and {asks}" if count > 1 else left)
 
     # 2. The tenant's rows: whether they could ever hold all of its pods, and then whether they have room or a queue.

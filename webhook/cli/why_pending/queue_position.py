@@ -11,7 +11,7 @@ from webhook.admission.facts import usage_met
 from webhook.cli.cluster.lease import warn_if_nobody_leads
 from webhook.cli.cluster.one_object import AskedCluster, events_about, pods_of_workload
 from webhook.cli.explain.explanation import next_decision
-from webhook.cli.explain.other_tiers import Situation, offers, tiers_to_name
+from webhook.cli.explain.other_tiers import Situation, full_resource_quota, offers, tiers_to_name
 from webhook.cli.explain.replacement import charge_of_existing
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import Finding
@@ -47,7 +47,9 @@ def position_of(
     """
     found = [each for each in tenant.queue.entries if each.namespace == namespace and each.uid in uids]
     earlier = [each for each in found if created and each.since <= created]
-    return next(iter([*earlier[-1:], *found]), None)
+    if earlier:
+        return earlier[-1]
+    return found[0] if found else None
 
 
 def in_queue(
@@ -264,15 +266,14 @@ async def _roomy_tiers(
     return (f"Tiers with room for it now: {', '.join(found)}.",) if found else ()
 
 
-async def full_resource_quota(asked: AskedCluster, namespace: str, finding: Finding | None) -> str:
+async def no_native_room(asked: AskedCluster, namespace: str, finding: Finding | None) -> str:
     """Return the ResourceQuota that leaves too little for a pod of a finding, with what it leaves; "" without one."""
     decisions = [part.verdict.decision for part in finding.parts] if finding else []
-    for charge, pod in ((each.charge, each.tier_request.pod) for each in decisions if each and each.charge):
-        native = await asked.cluster.lookups.native_quotas(namespace)
-        room = native_rooms(pod, charge.gpus, native, asked.policy).get(charge.tier or "")
-        if room is not None and room.left < charge.gpus:
-            return f"ResourceQuota/{room.quota} leaves {written_gpus(max(room.left, Decimal(0)))}"
-    return ""
+    charged = [(each.charge, each.tier_request.pod) for each in decisions if each and each.charge]
+    native = await asked.cluster.lookups.native_quotas(namespace) if charged else ()
+    rooms = ((charge, native_rooms(pod, charge.gpus, native, asked.policy)) for charge, pod in charged)
+    found = (full_resource_quota(room.get(charge.tier or ""), charge.gpus) for charge, room in rooms)
+    return next(filter(None, found), "")
 
 
 async def _estimate(

@@ -17,7 +17,7 @@ from webhook.cli.cluster.one_object import (
     kubectl_name,
     last_refusal,
     messages_of,
-    pods_asked,
+    pods_due,
     pods_of_workload,
 )
 from webhook.cli.cluster.target import OF_A_VERDICT
@@ -33,7 +33,7 @@ from webhook.cli.why_pending.lost_pods import (
     pod_on_lost_node,
     running_on_lost_nodes,
 )
-from webhook.cli.why_pending.queue_position import full_resource_quota, queued_for_quota
+from webhook.cli.why_pending.queue_position import no_native_room, queued_for_quota
 from webhook.cli.why_pending.unscheduled import unscheduled
 from webhook.cluster.listed import PodSummary, gpu_nodes, lost_pods, way_out
 from webhook.kube.client import RFC_3339, path
@@ -44,7 +44,7 @@ from webhook.objects.view import Tree, at, listed, view
 from webhook.policy.quota.charges import Charge, never_fits, shortfall
 from webhook.policy.quota.queue_status import ends_surge
 from webhook.policy.quota.refusals import TOO_LARGE
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.workloads.workload import has_ended
 from webhook.report.waiting import (
     PENDING,
@@ -166,7 +166,7 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
         found = replace(found, object=f"{document.kind}/{document.name}")
     lost = await on_lost_node(asked, pods or ())
     found = replace(found, sentences=(*lost, *found.sentences), waits=found.waits or bool(lost))
-    there, due = len([*running_pods(pods or ())]), (pods_asked(document, asked.policy.kinds) or 0)
+    there, due = len([*running_pods(pods or ())]), pods_due(document, asked.policy.kinds)
     refused = None  # all its pods were admitted, it wants none, or the refusal was of its update
     if not (has_all_pods(document, there, due) or asks_for_none(document, asked.policy.kinds)):
         lacks_pods = there < due and at(document.tree, "spec.schedule") is None
@@ -200,7 +200,7 @@ def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list
     there = len([*running_pods(pods)])
     if not there:
         return "Its pods are refused"
-    lacks = (pods_asked(document, asked.policy.kinds) or 0) - there
+    lacks = pods_due(document, asked.policy.kinds) - there
     one_by_one = document.kind == "StatefulSet" and at(document.tree, "spec.podManagementPolicy") != "Parallel"
     several = "the next is refused" if one_by_one else f"{lacks} are refused"
     refused = "1 is refused" if lacks == 1 else several if lacks > 0 else "others are refused"
@@ -231,7 +231,7 @@ async def _with_refusal(
         sentences.append(f"All of its pods together never have room: {sentence(whole)}")
     elif still == "" and refused.unreached:
         sentences.append(AFTER_AN_OUTAGE)
-    elif still == "" and (left := await full_resource_quota(asked, document.namespace, finding)):
+    elif still == "" and (left := await no_native_room(asked, document.namespace, finding)):
         still = left
         sentences.append(f"The tenant's quota has room now, but {left}.")
     elif still == "":
@@ -293,7 +293,7 @@ async def _by_its_pods(
         running = [each for each in there if standing(each).state == "running"]
         lost = await running_on_lost_nodes(asked, running)
         text = f"None of its pods is pending: {len(running) - len(lost)} of {len(there)} run."
-        due = pods_asked(document, asked.policy.kinds) or 0
+        due = pods_due(document, asked.policy.kinds)
         lacks = 0 if has_all_pods(document, len(there), due) else due - len(there)
         backs_off = await _backs_off(asked, document, pods or ()) if lacks > 0 else ""
         missing = (f"{lacks} {'is' if lacks == 1 else 'are'} missing.", backs_off) if backs_off else ()
@@ -330,7 +330,7 @@ async def _without_pods(asked: AskedCluster, document: Document, pods: list[Tree
 
 async def _backs_off(asked: AskedCluster, document: Document, pods: Iterable[Tree]) -> str:
     makes_pods = document.kind == "Job" and not asks_for_none(document, asked.policy.kinds)
-    return await back_off(asked, document, pods, (pods_asked(document, asked.policy.kinds) or 0)) if makes_pods else ""
+    return await back_off(asked, document, pods, pods_due(document, asked.policy.kinds)) if makes_pods else ""
 
 
 _PATCH = '{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}'
@@ -356,7 +356,11 @@ async def stuck_rollout(asked: AskedCluster, document: Document, pods: Iterable[
     charged = [each for each in running_pods(pods) if not view(each, Pod).waits_for_quota]
     charges = [each for pod in charged if (each := await charge_of_existing(asked, pod))]
     first = evicted_first(charged)
-    if first is None or shortfall((charge,), bounding, _usage(charges, bounding)) is None:
+    own_usage = {
+        row: sum((each.gpus for each in charges if row.counts(each.tier, each.flavor)), Decimal(0))
+        for row in bounding.bounds
+    }
+    if first is None or shortfall((charge,), bounding, own_usage) is None:
         return ""
     without = await ledger_without(asked, [first])
     own = {view(each, Pod).metadata.uid for each in pods}  # the queue reserves GPUs under the uid of a pod
@@ -392,11 +396,3 @@ def _replaces_without_surge(document: Document) -> bool:
         return False
     pods = replicas if isinstance(replicas, int) else 1
     return (pods * int(number) // 100 if text.endswith("%") else int(number)) > 0
-
-
-def _usage(charges: Iterable[Charge], tenant: Tenant) -> dict[QuotaRow, Decimal]:
-    usage: dict[QuotaRow, Decimal] = {}
-    for each in charges:
-        for row in each.rows(tenant):
-            usage[row] = usage.get(row, Decimal(0)) + each.gpus
-    return usage
